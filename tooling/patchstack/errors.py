@@ -1,0 +1,93 @@
+"""The ways a run can end badly, each with its exit code.
+
+Every error is one sentence for a person: what is wrong with which file, what was expected, what was found, and what
+to type next. The parts are kept apart so that ``--json`` can report them without parsing the sentence.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class ExitCode(enum.IntEnum):
+    """Exit codes of ``apply-stack``; documented in the README and stable."""
+
+    OK = 0
+    INTERNAL = 1
+    USAGE = 2
+    CONFLICT = 3
+    TREE = 4
+
+
+@dataclass
+class PatchstackError(Exception):
+    """Base of all expected errors.
+
+    Attributes:
+        problem: what is wrong, without the place.
+        where: file, ``file:line`` or ref the problem is in; empty when there is none.
+        expected: what would have been right.
+        found: what was there instead.
+        next_command: what the user can type to get further.
+    """
+
+    problem: str
+    where: str = ""
+    expected: str = ""
+    found: str = ""
+    next_command: str = ""
+
+    exit_code: ExitCode = field(default=ExitCode.INTERNAL, init=False, repr=False)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        if self.expected:
+            text += f"; expected {self.expected}"
+        if self.found:
+            text += f", found {self.found}" if self.expected else f"; found {self.found}"
+        if self.next_command:
+            text += f" (next: {self.next_command})"
+        return text
+
+    def as_json(self) -> dict[str, str]:
+        """The same facts as a flat mapping of strings, for ``--json``."""
+        return {
+            "problem": self.problem,
+            "where": self.where,
+            "expected": self.expected,
+            "found": self.found,
+            "next_command": self.next_command,
+        }
+
+
+@dataclass
+class UsageError(PatchstackError):
+    """The command line asks for something that does not exist or does not go together."""
+
+    def __post_init__(self) -> None:
+        self.exit_code = ExitCode.USAGE
+
+
+@dataclass
+class ManifestError(PatchstackError):
+    """A series manifest, a message or an overlay file is not what the format says."""
+
+    def __post_init__(self) -> None:
+        self.exit_code = ExitCode.USAGE
+
+
+@dataclass
+class TreeError(PatchstackError):
+    """The repository or the tree cannot be used: not a PyTorch tree, no identity, missing objects, signing fails."""
+
+    def __post_init__(self) -> None:
+        self.exit_code = ExitCode.TREE
+
+
+@dataclass
+class RefError(PatchstackError):
+    """The branch cannot be moved: it holds foreign commits, it moved meanwhile, or another run is at work."""
+
+    def __post_init__(self) -> None:
+        self.exit_code = ExitCode.CONFLICT
