@@ -1,0 +1,37 @@
+"""Reference trees for tests: the tree, or a skip that says what to type to get it.
+
+Tests never download: a tree is used when it is in the cache, or when what it is made from is on this machine already
+(the installed torch, a download of an earlier run, a folder named by the environment). ``PATCHSTACK_TEST_DOWNLOAD=1``
+lets them fetch what is missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import pytest
+
+from patchstack.errors import TreeError
+from patchstack.reference import ReferenceTree, build_reference
+
+DOWNLOAD = "PATCHSTACK_TEST_DOWNLOAD"
+
+
+def require_reference(name: str) -> ReferenceTree:
+    """The reference tree of that name; skips the calling test where it is not to be had.
+
+    The repository is shared by all tests: read it, make refs under names of your own in a clone of it.
+    """
+    result = _reference(name)
+    if isinstance(result, TreeError):
+        pytest.skip(f"not run: reference tree {name}: {result.problem} (python -m patchstack.reference {name})")
+    return result
+
+
+@functools.cache
+def _reference(name: str) -> ReferenceTree | TreeError:
+    try:
+        return build_reference(name, offline=os.environ.get(DOWNLOAD) != "1")
+    except TreeError as error:
+        return error
