@@ -1,0 +1,97 @@
+"""A tree in memory and edits read through the manifest loader, for tests of single edits."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from patchstack.edits import Edit, Outcome
+from patchstack.edits.load import load_edit
+from patchstack.git import GitCommitHash, GitTreeHash, Repository, Tree
+from patchstack.manifest.overlay import Overlay
+from patchstack.manifest.section import read_manifest
+
+EMPTY_TREE = GitTreeHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+
+@lru_cache(maxsize=1)
+def _empty_repository() -> Repository:
+    folder = Path(tempfile.mkdtemp(prefix="edit-bench-"))
+    subprocess.run(["git", "init", "-q", "--bare", str(folder)], check=True)
+    return Repository.open(folder)
+
+
+def tree_of(files: Mapping[str, bytes]) -> Tree:
+    """A tree that has these files and nothing else."""
+    return Tree(_empty_repository(), EMPTY_TREE, files)
+
+
+def commit_of(
+    folder: Path, files: Mapping[str, bytes], *earlier: Mapping[str, bytes]
+) -> tuple[Repository, GitCommitHash]:
+    """A repository whose branch ``main`` has these files; ``earlier`` are those of the commits before, oldest first."""
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(folder)], check=True)
+    stream = b""
+    for number, content in enumerate((*earlier, files)):
+        title = b"Version %d" % number
+        stream += b"commit refs/heads/main\ncommitter A <a@b.c> %d +0000\ndata %d\n%s\ndeleteall\n" % (
+            1_700_000_000 + number,
+            len(title),
+            title,
+        )
+        for path, data in content.items():
+            stream += b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(data), data)
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=stream, check=True)
+    repository = Repository.open(folder)
+    commit = repository.resolve_commit("main")
+    assert commit is not None
+    return repository, commit
+
+
+def edit_from(entry: str, fragments: Mapping[str, bytes] | None = None) -> Edit:
+    """The edit of one manifest entry, written as YAML.
+
+    Args:
+        entry: the entry, such as ``{kind: create-file, path: a.metal}``.
+        fragments: overlay path to content; text without marker lines becomes the fragment ``new``.
+    """
+    with tempfile.TemporaryDirectory(prefix="edit-bench-") as name:
+        folder = Path(name)
+        (folder / "edit.yaml").write_text(entry)
+        for path, content in (fragments or {}).items():
+            file = folder / "overlay" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            mark = b"#" if path.endswith(".py") else b"//"
+            is_whole = b"fragment:" in content or "create-file" in entry
+            file.write_bytes(content if is_whole else mark + b" fragment: new\n" + content + mark + b" end fragment\n")
+        return load_edit(read_manifest(folder / "edit.yaml"), Overlay(folder / "overlay"))
+
+
+def plan_on(edit: Edit, data: bytes) -> Outcome:
+    """What an edit would do to a file of this content."""
+    return edit.plan(tree_of({edit.path: data}))
+
+
+def applied(edit: Edit, data: bytes) -> bytes:
+    """The file after the edit, which must apply."""
+    outcome = plan_on(edit, data)
+    assert outcome.after is not None, outcome
+    return outcome.after
+
+
+def inserted_at(before: bytes, after: bytes) -> tuple[int, bytes]:
+    """Where and what an insertion inserted, at the start of a line where that is possible.
+
+    Raises:
+        AssertionError: ``after`` is not ``before`` with one stretch put in.
+    """
+    grown = len(after) - len(before)
+    assert grown > 0
+    spots = [at for at in range(len(before) + 1) if before[:at] == after[:at] and before[at:] == after[at + grown :]]
+    if not spots:
+        raise AssertionError("bytes outside the insertion changed")
+    at = next((spot for spot in spots if before[:spot].endswith(b"\n")), spots[0])
+    return at, after[at : at + grown]

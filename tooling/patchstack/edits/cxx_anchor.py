@@ -1,0 +1,141 @@
+"""Places in a C++, Metal or Objective-C++ file, by structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from patchstack.edits.model import closest
+from patchstack.manifest.section import Section
+from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
+
+DEFINITION_KINDS = ("function", "kernel", "struct", "class", "union", "enum", "alias", "macro", "registration")
+ANCHOR_KINDS = ("include", "include_block", "namespace", "file", *DEFINITION_KINDS)
+PLACES = ("after", "before", "start_of", "end_of", "into")
+
+
+@dataclass(frozen=True)
+class CxxPlace:
+    """A place relative to something named.
+
+    Attributes:
+        relation: ``after``, ``before``, ``start_of``, ``end_of``, ``into`` (an include block, sorted), or
+            ``definition`` (the thing itself, to be replaced).
+        kind: one of :data:`ANCHOR_KINDS`.
+        name: name of the thing; for an include block, one include that it contains.
+        scope: the namespace and types around it; ``None`` accepts any.
+        matches: how many there must be.
+        pick: which of several is meant, ``first`` or ``last``.
+    """
+
+    relation: str
+    kind: str
+    name: str
+    scope: str | None = None
+    matches: int = 1
+    pick: str = "first"
+
+    def __str__(self) -> str:
+        what = "the file" if self.kind == "file" else f"{self.kind.replace('_', ' ')} {self.name}"
+        inside = f" in {self.scope or 'the global namespace'}" if self.scope is not None else ""
+        return f"{self.relation.replace('_', ' ')} {what}{inside}"
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One thing an anchor names.
+
+    Attributes:
+        start: offset it begins at, with the comment lines directly above it.
+        end: offset behind its last line.
+        line: its line.
+        thing: what was found.
+    """
+
+    start: int
+    end: int
+    line: int
+    thing: Include | Namespace | Definition | None
+
+
+def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
+    """Read the one key of ``keys`` that says where, such as ``after: {function: f, in: at::native}``."""
+    relation = section.one_of(keys)
+    inner = section.section(relation, f"'{relation}'")
+    assert inner is not None  # one_of() found the key
+    kind = inner.one_of(ANCHOR_KINDS)
+    name = inner.text(kind)
+    scope = inner.text("in") if inner.has("in") else None
+    count = inner.text("matches", default="1")
+    pick = inner.text("pick", default="first")
+    if not count.isdigit() or int(count) < 1:
+        raise inner.error("'matches' must be a whole number from 1", line=inner.line_of("matches"), found=count)
+    if pick not in ("first", "last"):
+        raise inner.error("'pick' must be first or last", line=inner.line_of("pick"), found=pick)
+    _check_goes_together(inner, relation, kind)
+    inner.finish()
+    return CxxPlace(relation, kind, name, "" if scope == "global" else scope, int(count), pick)
+
+
+def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
+    allowed = {
+        "into": ("include_block",),
+        "start_of": ("namespace", "file", "struct", "class", "union"),
+        "end_of": ("namespace", "file", "struct", "class", "union"),
+        "definition": DEFINITION_KINDS,
+    }.get(relation, tuple(k for k in ANCHOR_KINDS if k != "file"))
+    if kind not in allowed:
+        raise inner.error(f"'{relation}' does not go with '{kind}'", expected=f"one of {', '.join(allowed)}")
+
+
+def find_hits(file: CxxFile, place: CxxPlace) -> list[Hit]:
+    """Everything in the file that the anchor names, in order."""
+    if place.kind == "file":
+        return [Hit(0, len(file.data), 1, None)]
+    if place.kind == "include":
+        return [Hit(i.start, i.end, file.line(i.start), i) for i in file.includes if i.path == place.name]
+    if place.kind == "include_block":
+        return _blocks(file, place)
+    if place.kind == "namespace":
+        return [Hit(n.start, n.end, file.line(n.start), n) for n in file.namespaces if n.name == place.name]
+    return [
+        Hit(file.comment_start(d), d.end, file.line(d.start), d)
+        for d in file.definitions
+        if d.kind == place.kind and place.name in (d.name, d.qualified) and place.scope in (None, d.scope)
+    ]
+
+
+def _blocks(file: CxxFile, place: CxxPlace) -> list[Hit]:
+    hits = []
+    for include in file.includes:
+        if include.path == place.name:
+            block = [other for other in file.includes if other.block == include.block]
+            hits.append(Hit(block[0].start, block[-1].end, file.line(block[0].start), include))
+    return hits
+
+
+def scope_of(file: CxxFile, place: CxxPlace, hit: Hit) -> str:
+    """The scope that something put at a place is in; empty at the top."""
+    inside = place.relation in ("start_of", "end_of")
+    if isinstance(hit.thing, Namespace):
+        return hit.thing.name if inside else hit.thing.scope
+    if isinstance(hit.thing, Definition):
+        return hit.thing.qualified if inside else hit.thing.scope
+    return file.scope_at(hit.start) if hit.thing else ""
+
+
+def nearest_to(file: CxxFile, place: CxxPlace) -> list[str]:
+    """What comes closest to an anchor that was not found as expected, with lines."""
+    known: dict[str, list[str]] = {}
+    if place.kind in ("include", "include_block"):
+        for include in file.includes:
+            known.setdefault(include.path, []).append(f"#include <{include.path}> at line {file.line(include.start)}")
+    elif place.kind == "namespace":
+        for space in file.namespaces:
+            known.setdefault(space.name, []).append(f"namespace {space.name} at line {file.line(space.start)}")
+    else:
+        for found in file.definitions:
+            scope = f" in {found.scope}" if found.scope else ""
+            name = found.qualified if "::" in place.name else found.name
+            known.setdefault(name, []).append(f"{found.kind} {found.name}{scope} at line {file.line(found.start)}")
+    return [words for name in closest(place.name, known) for words in known[name]]

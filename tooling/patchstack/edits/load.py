@@ -1,0 +1,152 @@
+"""From one ``edits`` entry of a manifest to an edit object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from patchstack.edits.create_file import CreateFile
+from patchstack.edits.cxx_anchor import load_place
+from patchstack.edits.cxx_fragment import CXX_SUFFIXES, PlaceCxxFragment, parse_cxx
+from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.dispatch_key import AddDispatchKey
+from patchstack.edits.model import Edit
+from patchstack.edits.python_anchor import load_entry, load_steps
+from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
+from patchstack.edits.python_fragment import PlacePythonFragment
+from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.regenerate import RegenerateShim
+from patchstack.manifest.overlay import Overlay, has_markers
+from patchstack.manifest.section import Section
+
+
+def load_edit(section: Section, overlay: Overlay) -> Edit:
+    """Make the edit that a manifest entry describes.
+
+    Raises:
+        ManifestError: an unknown kind or key, a wrong value, or a fragment or file the overlay does not have.
+    """
+    kind = section.text("kind")
+    if kind not in KINDS:
+        raise section.error(
+            f"unknown kind of edit '{kind}'",
+            line=section.line_of("kind"),
+            expected=f"one of {', '.join(sorted(KINDS))}",
+        )
+    edit = KINDS[kind](section, overlay, section.path("path"), section.texts("base"), f"{section.file}:{section.line}")
+    section.finish()
+    return edit
+
+
+def _create(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    content = overlay.file(path, section.at("path"))
+    if has_markers(content):
+        raise section.error(
+            "a created file lands whole, and this overlay file has fragment markers", line=section.line_of("path")
+        )
+    return CreateFile(path=path, base=base, where=where, content=content)
+
+
+def _place(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    fragment = overlay.fragment(path, section.text("fragment"), section.at("fragment"))
+    if path.endswith(CXX_SUFFIXES):
+        place = load_place(section)
+        if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
+            raise section.error(
+                f"fragment '{fragment.name}' goes into an include block and is not include lines",
+                line=section.line_of("fragment"),
+            )
+        return PlaceCxxFragment(path=path, base=base, where=where, fragment=fragment, place=place)
+    if path.endswith(".py"):
+        return PlacePythonFragment(
+            path=path, base=base, where=where, fragment=fragment, steps=load_steps(section, "end_of", ends_with="class")
+        )
+    raise section.error(
+        f"fragments cannot be placed in '{path}'",
+        line=section.line_of("path"),
+        expected=f"a file ending in {', '.join((*CXX_SUFFIXES, '.py'))}",
+    )
+
+
+def _replace(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    fragment = overlay.fragment(path, section.text("fragment"), section.at("fragment"))
+    place = load_place(section, keys=("definition",))
+    digests = section.texts("replaces")
+    if not digests or not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
+        raise section.error(
+            "a replacement names what it replaces",
+            line=section.line_of("replaces"),
+            expected="'replaces' with at least one digest, 'sha256:' and 16 hexadecimal digits",
+        )
+    return ReplaceDefinition(path=path, base=base, where=where, fragment=fragment, place=place, replaces=digests)
+
+
+def _dispatch(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    return AddDispatchKey(
+        path=path,
+        base=base,
+        where=where,
+        op=section.text("op"),
+        key=section.text("key"),
+        function=section.text("function"),
+    )
+
+
+def _remove_entry(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    return RemovePythonEntry(
+        path=path,
+        base=base,
+        where=where,
+        steps=load_steps(section, "in"),
+        entry=load_entry(section, "entry"),
+        value=load_entry(section, "value") if section.has("value") else "",
+        with_comment=section.flag("with_comment"),
+    )
+
+
+def _add_entry(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    return AddPythonEntry(
+        path=path,
+        base=base,
+        where=where,
+        steps=load_steps(section, "in"),
+        entry=load_entry(section, "entry"),
+        value=load_entry(section, "value") if section.has("value") else "",
+        after=load_entry(section, "after") if section.has("after") else "",
+        comment=_one_line(section, "comment"),
+    )
+
+
+def _one_line(section: Section, key: str) -> str:
+    text = section.text(key, default="")
+    if "\n" in text:
+        raise section.error(f"'{key}' must be one line", line=section.line_of(key))
+    return text
+
+
+def _remove_member(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    return RemoveClassMember(
+        path=path,
+        base=base,
+        where=where,
+        steps=load_steps(section, "in", ends_with="class"),
+        member=section.text("member"),
+    )
+
+
+def _regenerate(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+    return RegenerateShim(
+        path=path, base=base, where=where, backend=section.text("backend"), adds=section.texts("adds")
+    )
+
+
+KINDS: Mapping[str, Callable[[Section, Overlay, str, tuple[str, ...], str], Edit]] = {
+    "create-file": _create,
+    "place-fragment": _place,
+    "replace-definition": _replace,
+    "add-dispatch-key": _dispatch,
+    "remove-python-entry": _remove_entry,
+    "add-python-entry": _add_entry,
+    "remove-class-member": _remove_member,
+    "regenerate-c-shim": _regenerate,
+}

@@ -1,0 +1,199 @@
+"""Remove or add one entry of a Python list, tuple, set, dict or argument list."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tree_sitter import Node
+
+from patchstack.edits.model import Conflict, Edit, Outcome, Status, closest
+from patchstack.edits.python_anchor import describe_steps, nearest_step
+from patchstack.git import Tree
+from patchstack.source.python import PythonFile, Step, container_in, parse_python, same_expression
+from patchstack.source.python_layout import Entry, addition, removal
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PythonEntryEdit(Edit):
+    """What adding and removing have in common: the way to the container.
+
+    Attributes:
+        steps: the way to the container; one that ends at a call means its arguments.
+        entry: source of the element, or of the key of a dict entry.
+        value: source of the value of a dict entry; empty for the other containers.
+    """
+
+    steps: tuple[Step, ...]
+    entry: str
+    value: str = ""
+
+    def _container(self, tree: Tree, anchor: str) -> tuple[PythonFile, Node] | Outcome:
+        data = tree.read(self.path)
+        if data is None:
+            return self.missing_file(tree)
+        file = parse_python(data)
+        if file.broken:
+            return self.failed(anchor, "the file is not valid Python")
+        hits = file.find(self.steps)
+        lines = [file.line(node.start_byte) for node in hits]
+        where = describe_steps(self.steps)
+        if len(hits) != 1:
+            problem = f"{len(hits)} places match '{where}', expected 1"
+            return self.failed(anchor, problem, matches=lines, nearest=nearest_step(file, self.steps))
+        container = container_in(hits[0], self.steps[-1])
+        if container is None:
+            kind = hits[0].type.replace("_", " ")
+            return self.failed(anchor, f"'{where}' leads to a {kind}, which has no entries", matches=lines)
+        return file, container
+
+    def _matching(self, entries: list[Entry]) -> list[Entry]:
+        return [entry for entry in entries if same_expression(entry.key, self.entry)]
+
+    def _has_value(self, entry: Entry) -> bool:
+        """Whether a dict entry has the value that the edit names; true where it names none."""
+        return not self.value or same_expression(entry.text[len(entry.key) :].lstrip(" \t:"), self.value)
+
+    def _text(self) -> str:
+        return f"{self.entry}: {self.value}" if self.value else self.entry
+
+    def _nearest(self, file: PythonFile, entries: list[Entry], wanted: str) -> list[str]:
+        """The entries whose element or key looks most like ``wanted``, each with its line."""
+        known = {entry.key: entry for entry in entries}
+        same = [entry.key for entry in entries if same_expression(entry.key, wanted)]
+        nearest = [known[key] for key in dict.fromkeys([*same, *closest(wanted, known)])]
+        return [f"{' '.join(entry.text.split())} at line {file.line(entry.start)}" for entry in nearest]
+
+    def _verify(self, before: PythonFile, old: Node, after: PythonFile, wanted: list[str]) -> str:
+        """On the parsed result: the container has exactly the wanted entries, and nothing outside it moved."""
+        hits = after.find(self.steps)
+        found = container_in(hits[0], self.steps[-1]) if len(hits) == 1 else None
+        if after.broken or found is None:
+            return "the file would no longer be valid Python"
+        if found.type != old.type:
+            return f"the {old.type} would become a {found.type}"
+        entries = [_normal_lines(entry.text) for entry in after.entries(found)]
+        if entries != [_normal_lines(text) for text in wanted] or not _parses(found):
+            return "more than the one entry would change"
+        tail = len(before.data) - old.end_byte
+        is_same = before.data[: old.start_byte] == after.data[: old.start_byte]
+        if not is_same or before.data[old.end_byte :] != after.data[len(after.data) - tail :]:
+            return "something outside the container would change"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovePythonEntry(_PythonEntryEdit):
+    """Take one entry out, with its line where it has one for itself; of a dict, only while it has the value named.
+
+    Attributes:
+        with_comment: also take the comment lines directly above it.
+    """
+
+    kind: ClassVar[str] = "remove-python-entry"
+    with_comment: bool = False
+
+    def describe(self) -> str:
+        return f"remove {self._text()} from {describe_steps(self.steps)}"
+
+    def plan(self, tree: Tree) -> Outcome:
+        anchor = f"{self._text()} in {describe_steps(self.steps)}"
+        located = self._container(tree, anchor)
+        if isinstance(located, Outcome):
+            return located
+        file, container = located
+        entries = file.entries(container)
+        matching = [entry for entry in self._matching(entries) if self._has_value(entry)]
+        lines = tuple(file.line(entry.start) for entry in matching)
+        if not matching:
+            return self._gone(anchor, tuple(self._nearest(file, entries, self.entry)))
+        if len(matching) > 1:
+            nearest = self._nearest(file, matching, self.entry)
+            problem = f"{len(matching)} entries match '{anchor}', expected 1"
+            return self.failed(anchor, problem, matches=lines, nearest=nearest)
+        at = entries.index(matching[0])
+        after = file.spliced(removal(file.brackets(container), at, with_comment=self.with_comment))
+        wanted = [entry.text for entry in entries if entry is not matching[0]]
+        problem = self._verify(file, container, after, wanted)
+        if problem:
+            return self.failed(anchor, problem, matches=lines)
+        return Outcome(Status.APPLIES, anchor, lines, rung=self.rung(tree), after=after.data)
+
+    def _gone(self, anchor: str, nearest: tuple[str, ...]) -> Outcome:
+        """Nothing to remove: fine where the whole change is there already, and a conflict beside edits that are not."""
+        problem = f"no entry matches '{anchor}', expected 1"
+        conflict = Conflict(self.path, anchor, problem, nearest=nearest)
+        return Outcome(Status.SATISFIED, anchor, conflict=conflict, note="no such entry")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddPythonEntry(_PythonEntryEdit):
+    """Add one entry, laid out as its neighbours are.
+
+    Attributes:
+        after: source of the element or key that it goes behind; empty for the end of the container.
+        comment: text of a comment on its line, where the entry has a line for itself.
+    """
+
+    kind: ClassVar[str] = "add-python-entry"
+    after: str = ""
+    comment: str = ""
+
+    def describe(self) -> str:
+        return f"add {' '.join(self._text().split())} to {describe_steps(self.steps)}"
+
+    def plan(self, tree: Tree) -> Outcome:
+        anchor = f"{f'after {self.after} in' if self.after else 'end of'} {describe_steps(self.steps)}"
+        located = self._container(tree, anchor)
+        if isinstance(located, Outcome):
+            return located
+        file, container = located
+        lines = (file.line(container.start_byte),)
+        if (container.type == "dictionary") != bool(self.value):
+            problem = f"a {container.type} takes {'a' if not self.value else 'no'} value"
+            return self.failed(anchor, problem, matches=lines)
+        entries = file.entries(container)
+        present = self._already(file, entries, anchor)
+        if present is not None:
+            return present
+        neighbours = [entry for entry in entries if same_expression(entry.key, self.after)]
+        if self.after and len(neighbours) != 1:
+            found = [file.line(entry.start) for entry in neighbours]
+            nearest = self._nearest(file, entries, self.after)
+            problem = f"{len(neighbours)} entries match {self.after}, expected 1"
+            return self.failed(anchor, problem, matches=found, nearest=nearest)
+        at = entries.index(neighbours[0]) if self.after else len(entries) - 1
+        after = file.spliced(addition(file.brackets(container), self._text(), after=at, comment=self.comment))
+        wanted = [entry.text for entry in entries]
+        problem = self._verify(file, container, after, [*wanted[: at + 1], self._text(), *wanted[at + 1 :]])
+        if problem:
+            return self.failed(anchor, problem, matches=lines)
+        found_at = (file.line(neighbours[0].start),) if self.after else lines
+        return Outcome(Status.APPLIES, anchor, found_at, rung=self.rung(tree), after=after.data)
+
+    def _already(self, file: PythonFile, entries: list[Entry], anchor: str) -> Outcome | None:
+        matching = self._matching(entries)
+        if not matching:
+            return None
+        lines = tuple(file.line(entry.start) for entry in matching)
+        if len(matching) > 1:
+            return self.failed(anchor, f"{len(matching)} entries are {self.entry} already, expected 0", matches=lines)
+        if self._has_value(matching[0]):
+            return Outcome(Status.SATISFIED, anchor, lines)
+        return self.failed(anchor, "the key is there with another value", matches=lines, status=Status.DIFFERENT)
+
+
+def _parses(container: Node) -> bool:
+    """Whether the container alone is Python: the grammar of the file lets ``f(a=1, 2)`` pass."""
+    source = (container.text or b"").decode(errors="replace")
+    try:
+        ast.parse(f"_{source}" if container.type == "argument_list" else f"(\n{source}\n)", mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _normal_lines(source: str) -> str:
+    """Source without the indentation of its further lines, which follow the first to where it lands."""
+    return "\n".join(line.strip() for line in source.splitlines())

@@ -1,0 +1,89 @@
+"""Remove one member of a Python class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tree_sitter import Node
+
+from patchstack.edits.model import Conflict, Edit, Outcome, Status, closest
+from patchstack.edits.python_anchor import describe_steps, nearest_step
+from patchstack.git import Tree
+from patchstack.source.python import Member, PythonFile, Step, parse_python
+from patchstack.source.text import Splice, line_end, line_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveClassMember(Edit):
+    """Take a method, a nested class or a variable out of a class, decorators and one run of blank lines included.
+
+    Attributes:
+        steps: the way to the class.
+        member: name of the member.
+    """
+
+    kind: ClassVar[str] = "remove-class-member"
+    steps: tuple[Step, ...]
+    member: str
+
+    def describe(self) -> str:
+        return f"remove {self.member} from {describe_steps(self.steps)}"
+
+    def plan(self, tree: Tree) -> Outcome:
+        data = tree.read(self.path)
+        if data is None:
+            return self.missing_file(tree)
+        file = parse_python(data)
+        anchor = f"{self.member} in {describe_steps(self.steps)}"
+        if file.broken:
+            return self.failed(anchor, "the file is not valid Python")
+        hits = file.find(self.steps)
+        lines = [file.line(hit.start_byte) for hit in hits]
+        if len(hits) != 1:
+            problem = f"{len(hits)} places match '{describe_steps(self.steps)}', expected 1"
+            return self.failed(anchor, problem, matches=lines, nearest=nearest_step(file, self.steps))
+        members = file.members(hits[0])
+        matching = [member for member in members if member.name == self.member]
+        if len(matching) != 1:
+            return self._not_one(file, members, matching, anchor)
+        after = file.spliced([_removal(data, matching[0])])
+        problem = self._verify(file, hits[0], after)
+        matches = (file.line(matching[0].start),)
+        if problem:
+            return self.failed(anchor, problem, matches=matches)
+        return Outcome(Status.APPLIES, anchor, matches, rung=self.rung(tree), after=after.data)
+
+    def _not_one(self, file: PythonFile, members: list[Member], matching: list[Member], anchor: str) -> Outcome:
+        known = {member.name: file.line(member.start) for member in members}
+        nearest = tuple(f"{name} at line {known[name]}" for name in closest(self.member, known))
+        problem = f"{len(matching)} members match '{anchor}', expected 1"
+        if matching:
+            lines = [file.line(member.start) for member in matching]
+            return self.failed(anchor, problem, matches=lines, nearest=nearest)
+        conflict = Conflict(self.path, anchor, problem, nearest=nearest)
+        return Outcome(Status.SATISFIED, anchor, conflict=conflict, note="no such member")
+
+    def _verify(self, before: PythonFile, old: Node, after: PythonFile) -> str:
+        hits = after.find(self.steps)
+        if after.broken or len(hits) != 1:
+            return "the file would no longer be valid Python"
+        wanted = [member.name for member in before.members(old) if member.name != self.member]
+        if not wanted or [member.name for member in after.members(hits[0])] != wanted:
+            return "the class would lose more than the one member, or have none left"
+        return ""
+
+
+def _removal(data: bytes, member: Member) -> Splice:
+    """The member's lines and the blank lines behind it; those before it where it is the last of its block."""
+    start, end = line_start(data, member.start), line_end(data, member.end - 1)
+    behind = end
+    while behind < len(data) and not data[behind : line_end(data, behind)].strip():
+        behind = line_end(data, behind)
+    depth = member.start - start
+    goes_on = len(data[behind : line_end(data, behind)]) - len(data[behind : line_end(data, behind)].lstrip(b" \t"))
+    if behind < len(data) and goes_on == depth:
+        return Splice(start, behind, b"")
+    while start and not data[line_start(data, start - 1) : start].strip():
+        start = line_start(data, start - 1)
+    return Splice(start, end, b"")

@@ -1,0 +1,1 @@
+"""How a series is written down: YAML mappings that keep their lines, and the text that lands."""

@@ -1,0 +1,213 @@
+"""Reading a YAML manifest so that every complaint names the file and the line.
+
+The manifest is composed, not loaded: nodes keep their line numbers, duplicate keys are seen, and no value changes its
+type behind the author's back (``on`` stays ``on``).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from patchstack.errors import ManifestError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Section:
+    """One mapping of a manifest; every key must be asked for, or :meth:`finish` complains about it.
+
+    Attributes:
+        file: the manifest, as shown in messages.
+        line: 1-based line the mapping begins on.
+        what: what the mapping describes, for messages (``a change``, ``an edit``).
+    """
+
+    def __init__(self, file: str, node: yaml.Node, what: str) -> None:
+        self.file = file
+        self.line = node.start_mark.line + 1
+        self.what = what
+        if not isinstance(node, yaml.MappingNode):
+            raise self.error(f"{what} must be a mapping", expected="keys and values", found=_kind(node))
+        self._values: dict[str, yaml.Node] = {}
+        self._lines: dict[str, int] = {}
+        self._asked: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in self._values:
+                raise self.error(f"the key '{name}' stands twice in {what}", line=key.start_mark.line + 1)
+            self._values[name] = value
+            self._lines[name] = key.start_mark.line + 1
+
+    def error(self, problem: str, *, line: int = 0, expected: str = "", found: str = "") -> ManifestError:
+        """A complaint about this mapping, or about one line in it."""
+        return ManifestError(problem, where=f"{self.file}:{line or self.line}", expected=expected, found=found)
+
+    def line_of(self, key: str) -> int:
+        """The line of a key, or of the mapping where the key is missing."""
+        return self._lines.get(key, self.line)
+
+    def at(self, key: str) -> str:
+        """File and line of a key, for complaints about what it names."""
+        return f"{self.file}:{self.line_of(key)}"
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._values
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text value; required when there is no default."""
+        node = self._take(key, required=default is None)
+        if node is None:
+            return default or ""
+        if not isinstance(node, yaml.ScalarNode) or not node.value.strip():
+            raise self.error(f"'{key}' must be a text", line=self.line_of(key), expected="a text", found=_kind(node))
+        return str(node.value)
+
+    def flag(self, key: str) -> bool:
+        """A yes-or-no value, ``false`` when the key is missing."""
+        value = self.text(key, default="false")
+        if value not in ("true", "false"):
+            raise self.error(f"'{key}' must be true or false", line=self.line_of(key), found=value)
+        return value == "true"
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts, empty when the key is missing."""
+        node = self._take(key, required=False)
+        if node is None:
+            return ()
+        if not isinstance(node, yaml.SequenceNode) or not all(isinstance(n, yaml.ScalarNode) for n in node.value):
+            raise self.error(f"'{key}' must be a list of texts", line=self.line_of(key), found=_kind(node))
+        return tuple(str(n.value) for n in node.value)
+
+    def path(self, key: str) -> str:
+        """A path inside the tree: relative, with ``/``, without ``..``."""
+        return self.tree_path(self.text(key), self.line_of(key))
+
+    def tree_path(self, value: str, line: int) -> str:
+        """Check one path that is to be inside the tree.
+
+        Raises:
+            ManifestError: it is absolute, leaves the tree, or is not in its shortest form.
+        """
+        if value.startswith("/") or (len(value) > 1 and value[1] == ":"):
+            raise self.error(
+                f"the path '{value}' is absolute", line=line, expected="a path relative to the top of the tree"
+            )
+        if "\\" in value:
+            raise self.error(f"the path '{value}' has a backslash", line=line, expected="'/' between the parts")
+        parts = value.split("/")
+        if ".." in parts:
+            raise self.error(f"the path '{value}' leaves the tree", line=line, expected="a path without '..'")
+        if any(part.lower() == ".git" for part in parts):
+            raise self.error(f"the path '{value}' is inside a git directory", line=line)
+        if posixpath.normpath(value) != value or value == ".":
+            raise self.error(
+                f"the path '{value}' is not in its shortest form", line=line, expected=posixpath.normpath(value)
+            )
+        return value
+
+    def section(self, key: str, what: str) -> Section | None:
+        """A nested mapping, or ``None`` when the key is missing."""
+        node = self._take(key, required=False)
+        return None if node is None else Section(self.file, node, what)
+
+    def sections(self, key: str, what: str, *, required: bool = True) -> Iterator[Section]:
+        """A list of mappings."""
+        node = self._take(key, required=required)
+        if node is None:
+            return
+        if not isinstance(node, yaml.SequenceNode) or (required and not node.value):
+            raise self.error(
+                f"'{key}' must be a list with at least one entry", line=self.line_of(key), found=_kind(node)
+            )
+        for item in node.value:
+            yield Section(self.file, item, what)
+
+    def one_of(self, keys: Sequence[str]) -> str:
+        """The single key of ``keys`` that is there."""
+        found = [key for key in keys if self.has(key)]
+        if len(found) != 1:
+            raise self.error(
+                f"{self.what} needs exactly one of {', '.join(keys)}", found=" and ".join(found) if found else "none"
+            )
+        return found[0]
+
+    def finish(self) -> None:
+        """Complain about keys nobody asked for."""
+        for key in self._values:
+            if key not in self._asked:
+                known = ", ".join(sorted(self._asked))
+                raise self.error(
+                    f"unknown key '{key}' in {self.what}", line=self._lines[key], expected=f"one of {known}"
+                )
+
+    def _take(self, key: str, *, required: bool) -> yaml.Node | None:
+        self._asked.add(key)
+        node = self._values.get(key)
+        if node is None and required:
+            raise self.error(f"{self.what} needs the key '{key}'")
+        return node
+
+
+def read_manifest(file: Path) -> Section:
+    """Compose a manifest file.
+
+    Raises:
+        ManifestError: the file is missing, a symbolic link, not UTF-8, or not YAML.
+    """
+    if file.is_symlink():
+        raise ManifestError("the manifest is a symbolic link", where=str(file), expected="a regular file")
+    text = read_text(file, "the manifest", asked_at=str(file))
+    try:
+        node = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
+        where = f"{file}:{_error_line(error, text)}"
+        raise ManifestError("the manifest is not YAML", where=where, found=problem) from None
+    if node is None:
+        raise ManifestError("the manifest is empty", where=f"{file}:1")
+    return Section(str(file), node, "the series")
+
+
+def read_text(file: Path, what: str, *, asked_at: str) -> str:
+    """The text of a file of the series.
+
+    Args:
+        what: what the file is, for messages.
+        asked_at: where the file is asked for, for messages.
+
+    Raises:
+        ManifestError: it is missing, cannot be read, or is not UTF-8; the last names the file's own line.
+    """
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise ManifestError(f"{what} is missing", where=asked_at, expected=f"a file {file}") from None
+    except OSError as error:
+        raise ManifestError(f"{what} cannot be read", where=asked_at, found=error.strerror or str(error)) from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ManifestError(f"{what} is not UTF-8", where=f"{file}:{line}", found=f"byte {error.start}") from None
+
+
+def _error_line(error: yaml.YAMLError, text: str) -> int:
+    unclosed = "quoted scalar" in (getattr(error, "context", None) or "")  # then the problem is where it opened
+    mark = getattr(error, "context_mark" if unclosed else "problem_mark", None)
+    if mark is not None:
+        return int(mark.line) + 1
+    position = getattr(error, "position", None)  # a character that YAML does not allow
+    return text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    if isinstance(node, yaml.SequenceNode):
+        return "a list" if node.value else "an empty list"
+    return f"'{node.value}'" if node.value else "nothing"

@@ -1,0 +1,121 @@
+"""Remember what an edit came to on a file: planning one edit depends on the edit and the file's bytes, nothing else.
+
+Upstream moves a thousand commits a week and most of them leave the series' files alone, so the next run mostly repeats
+the last one. The memory is a cache like any other: it lives outside the repository, and a different edit, file or
+version of this package is a different entry.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from patchstack.cache import cache_dir
+from patchstack.edits import Conflict, Edit, Outcome, Rung, Status
+from patchstack.git import Tree
+from patchstack.source.text import Splice, apply_splices
+
+_CODE = ("edits", "source")
+
+
+def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outcome:
+    """``plan(tree)``, from memory where this very edit was planned on these very bytes before."""
+    data = tree.read(edit.path)
+    if data is None:
+        return plan(tree)
+    entry = tree.entry(edit.path)
+    parts = (_code_version(), repr(edit), entry.hash if entry else "", hashlib.sha256(data).hexdigest())
+    key = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
+    place = cache_dir() / "plans" / key[:2] / f"{key}.json"
+    known = _read(place, data)
+    if known is not None:
+        return known
+    outcome = plan(tree)
+    _write(place, data, outcome)
+    return outcome
+
+
+@lru_cache(maxsize=1)
+def _code_version() -> str:
+    """Changes whenever the code that plans an edit does."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for folder in _CODE:
+        for file in sorted((root / folder).glob("*.py")):
+            facts = file.stat()
+            digest.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _read(place: Path, data: bytes) -> Outcome | None:
+    try:
+        stored = json.loads(place.read_bytes())
+        facts: dict[str, Any] | None = stored["conflict"]
+        conflict = None
+        if facts is not None:
+            lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
+            conflict = Conflict(**{**facts, **lists})
+        splice = stored["splice"]
+        after = None
+        if splice is not None:
+            after = apply_splices(data, [Splice(splice[0], splice[1], base64.b64decode(splice[2]))])
+        return Outcome(
+            Status(stored["status"]),
+            stored["anchor"],
+            tuple(stored["matches"]),
+            Rung(stored["rung"]) if stored["rung"] else None,
+            after,
+            conflict,
+            stored["note"],
+            stored["neutral"],
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(place: Path, data: bytes, outcome: Outcome) -> None:
+    """Best effort: without the memory the next run plans again."""
+    stored: dict[str, Any] = {
+        "status": outcome.status.value,
+        "anchor": outcome.anchor,
+        "matches": outcome.matches,
+        "rung": outcome.rung.value if outcome.rung else None,
+        "splice": None if outcome.after is None else _one_splice(data, outcome.after),
+        "conflict": dataclasses.asdict(outcome.conflict) if outcome.conflict else None,
+        "note": outcome.note,
+        "neutral": outcome.neutral,
+    }
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
+            json.dump(stored, file)
+        os.replace(file.name, place)
+    except OSError:
+        return
+
+
+def _one_splice(before: bytes, after: bytes) -> tuple[int, int, str]:
+    """The shortest single splice that turns one content into the other."""
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    return head, len(before) - tail, base64.b64encode(after[head : len(after) - tail]).decode()
+
+
+def _common(left: bytes, right: bytes) -> int:
+    """Length of the common prefix, by bisection: comparing slices is what bytes are fast at."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,116 @@
+"""What a plan says."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from patchstack.edits import Conflict, Edit, Outcome
+from patchstack.git import GitCommitHash, Tree
+from patchstack.series import Change, Series
+
+
+class ChangeState(enum.Enum):
+    """How much of a change a tree already has, and what follows from it."""
+
+    ABSENT = "absent"
+    """Nothing of it is there: the change becomes a commit."""
+
+    IDENTICAL = "identical"
+    """Every edit is there as the series has it: no commit."""
+
+    PRESENT = "present upstream"
+    """All of the manifest's upstream markers hold, in words of upstream's own: no commit."""
+
+    DIFFERENT = "present but different"
+    """Something of the same name is there and is not ours (another function behind the dispatch key, say): stop."""
+
+    PARTIAL = "partial"
+    """Some of it is there and some is not: stop, and say which."""
+
+
+@dataclass(frozen=True)
+class EditPlan:
+    """One edit and what it would do.
+
+    Attributes:
+        edit: the edit.
+        outcome: what planning it came to.
+        before: content of the file before the edit, ``None`` for a new file; kept only for edits that apply.
+    """
+
+    edit: Edit
+    outcome: Outcome
+    before: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """One change and what it would do.
+
+    Attributes:
+        change: the change.
+        state: how much of it the tree already has.
+        edits: in the order of the manifest.
+        markers: which upstream markers hold, by their words.
+        tree: the tree with this change (and those below it) in place, as far as its edits apply.
+    """
+
+    change: Change
+    state: ChangeState
+    edits: tuple[EditPlan, ...]
+    markers: Mapping[str, bool]
+    tree: Tree
+
+    @property
+    def becomes_commit(self) -> bool:
+        return self.state is ChangeState.ABSENT and not self.conflicts
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """Path to new content, for the files this change touches."""
+        return {plan.edit.path: plan.outcome.after for plan in self.edits if plan.outcome.after is not None}
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Everything that stops this change; empty where upstream already carries it."""
+        if self.state in (ChangeState.IDENTICAL, ChangeState.PRESENT):
+            return ()
+        return tuple(plan.outcome.conflict for plan in self.edits if plan.outcome.conflict is not None)
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """The whole stack.
+
+    Attributes:
+        series: the series.
+        onto: the commit the stack is built on.
+        changes: bottom of the stack first.
+        moved_by: for a conflicting path and anchor, the upstream commit that last touched it, where history tells.
+        seconds: wall time of the parts of planning by name.
+    """
+
+    series: Series
+    onto: GitCommitHash
+    changes: tuple[ChangePlan, ...]
+    moved_by: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def commits(self) -> tuple[ChangePlan, ...]:
+        """The changes that become commits."""
+        return tuple(change for change in self.changes if change.becomes_commit)
+
+    @property
+    def blocked(self) -> tuple[ChangePlan, ...]:
+        """The changes that stop the run."""
+        stopping = (ChangeState.DIFFERENT, ChangeState.PARTIAL)
+        return tuple(change for change in self.changes if change.conflicts or change.state in stopping)
+
+    def conflicts(self) -> Iterator[tuple[ChangePlan, Conflict]]:
+        """All conflicts of the whole series."""
+        for change in self.changes:
+            for conflict in change.conflicts:
+                yield change, conflict

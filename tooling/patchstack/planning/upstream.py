@@ -1,0 +1,50 @@
+"""Whether a tree already carries a change: the manifest's markers, judged on the tree."""
+
+from __future__ import annotations
+
+from patchstack.cshim import parse_declarations
+from patchstack.edits.cxx_fragment import parse_cxx
+from patchstack.errors import TreeError
+from patchstack.git import Tree
+from patchstack.series import Requirement, UpstreamMarker
+from patchstack.source.native_functions import NativeFunctions, YamlSyntaxError
+from patchstack.source.python import parse_python
+
+
+def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:
+    """Whether one sign is there; a file that is missing has no signs.
+
+    Raises:
+        TreeError: the file is there and cannot be read as what it is.
+    """
+    data = tree.read(marker.path)
+    if data is None:
+        return False
+    if marker.kind == "dispatch":
+        try:
+            entries = NativeFunctions(data).find(marker.name)
+        except YamlSyntaxError as error:
+            raise TreeError(
+                f"the entry of {marker.name} cannot be read: {error.problem}", where=f"{marker.path}:{error.line}"
+            ) from None
+        return any(entry.function_for(marker.key) is not None for entry in entries)
+    if marker.kind == "declares":
+        return marker.name in {declared.name for declared in parse_declarations(data, path=marker.path)}
+    return _defines(data, marker.path, marker.name)
+
+
+def lacking(requirement: Requirement, tree: Tree) -> str:
+    """What the tree lacks of a requirement, in words; empty when it has it."""
+    data = tree.read(requirement.path)
+    if data is None:
+        return f"{requirement.path} ({requirement.reason})"
+    if requirement.defines and not _defines(data, requirement.path, requirement.defines):
+        return f"{requirement.defines} in {requirement.path} ({requirement.reason})"
+    return ""
+
+
+def _defines(data: bytes, path: str, name: str) -> bool:
+    if path.endswith(".py"):
+        file = parse_python(data)
+        return any(name in file.names(file.root, kind) for kind in ("class", "function", "assign"))
+    return any(name in (found.name, found.qualified) for found in parse_cxx(data).definitions)

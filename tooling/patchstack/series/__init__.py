@@ -1,0 +1,6 @@
+"""The declarative side: which changes, in which order, with which message and edits."""
+
+from patchstack.series.load import find_series, load_series, series_names
+from patchstack.series.model import Change, Requirement, Series, UpstreamMarker
+
+__all__ = ["Change", "Requirement", "Series", "UpstreamMarker", "find_series", "load_series", "series_names"]

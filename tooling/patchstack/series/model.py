@@ -1,0 +1,99 @@
+"""A series in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchstack.manifest.overlay import Overlay
+
+if TYPE_CHECKING:
+    from patchstack.edits.model import Edit
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Something a tree must have before a change can be put on it.
+
+    Attributes:
+        path: a file of the tree.
+        defines: a name that must be defined in it; empty when the file alone is enough.
+        reason: what the change needs it for.
+    """
+
+    path: str
+    defines: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class UpstreamMarker:
+    """One sign that upstream already carries a change.
+
+    Attributes:
+        kind: ``dispatch`` (an op has an entry for a dispatch key), ``declares`` (a header declares a function) or
+            ``defines`` (a source file defines a name).
+        path: file of the tree that is looked at.
+        name: the op, declared function or defined name.
+        key: the dispatch key, for ``dispatch``.
+    """
+
+    kind: str
+    path: str
+    name: str
+    key: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "dispatch":
+            return f"{self.name} has a {self.key} dispatch entry"
+        return f"{self.path.rsplit('/', 1)[-1]} {self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One commit of the stack.
+
+    Attributes:
+        id: stable name; the key by which ghstack trailers are carried over.
+        title: first line of the commit message.
+        body: the prose of the commit message, Markdown.
+        ops: the operators the change touches, as in ``native_functions.yaml``.
+        needs: ids of earlier changes this one builds on.
+        requires: what the tree must have.
+        upstream: signs that upstream already carries the change; all of them must hold.
+        edits: in the order they are planned.
+        line: line of the manifest, for messages.
+    """
+
+    id: str
+    title: str
+    body: str
+    ops: tuple[str, ...]
+    needs: tuple[str, ...]
+    requires: tuple[Requirement, ...]
+    upstream: tuple[UpstreamMarker, ...]
+    edits: tuple[Edit, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """An ordered list of changes and the text that goes with it.
+
+    Attributes:
+        name: name of its folder.
+        manifest: the manifest file.
+        overlay: the text that lands.
+        changes: bottom of the stack first.
+    """
+
+    name: str
+    manifest: Path
+    overlay: Overlay
+    changes: tuple[Change, ...]
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """All operators of the series, each once, in order."""
+        return tuple(dict.fromkeys(op for change in self.changes for op in change.ops))

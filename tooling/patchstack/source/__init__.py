@@ -1,0 +1,1 @@
+"""Finding things in source files by structure, and changing bytes without touching their neighbours."""

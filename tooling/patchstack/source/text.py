@@ -1,0 +1,91 @@
+"""Source files as bytes: line endings, line numbers, splices.
+
+Everything here works on bytes, so that encoding, line endings and a missing final newline outside an edit stay as
+they are.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Splice:
+    """Replace ``data[start:end]`` by ``replacement``; an insertion when ``start == end``."""
+
+    start: int
+    end: int
+    replacement: bytes
+
+
+def apply_splices(data: bytes, splices: Iterable[Splice]) -> bytes:
+    """``data`` with all splices applied.
+
+    Raises:
+        ValueError: two splices overlap.
+    """
+    out: list[bytes] = []
+    at = 0
+    for splice in sorted(splices, key=lambda s: (s.start, s.end)):
+        if splice.start < at:
+            raise ValueError(f"splices overlap at byte {splice.start}")
+        out += [data[at : splice.start], splice.replacement]
+        at = splice.end
+    out.append(data[at:])
+    return b"".join(out)
+
+
+def line_ending(data: bytes) -> bytes:
+    """The line ending that most lines of the file have: ``\\r\\n`` or ``\\n``."""
+    crlf = data.count(b"\r\n")
+    return b"\r\n" if crlf * 2 > data.count(b"\n") else b"\n"
+
+
+def with_line_ending(text: bytes, ending: bytes) -> bytes:
+    """``text`` (with ``\\n`` or ``\\r\\n``) with every line ended by ``ending``."""
+    plain = text.replace(b"\r\n", b"\n")
+    return plain if ending == b"\n" else plain.replace(b"\n", ending)
+
+
+def line_start(data: bytes, offset: int) -> int:
+    """Offset of the first byte of the line that holds ``offset``; a byte order mark is not part of a line."""
+    return max(data.rfind(b"\n", 0, offset) + 1, text_start(data))
+
+
+def text_start(data: bytes) -> int:
+    """Offset behind the byte order mark, or 0 without one."""
+    return len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+
+
+def line_end(data: bytes, offset: int) -> int:
+    """Offset just behind the line feed that ends the line holding ``offset``; the length of the file without one."""
+    found = data.find(b"\n", offset)
+    return len(data) if found < 0 else found + 1
+
+
+def find_lines(data: bytes, lines: bytes, start: int = 0, end: int | None = None) -> int | None:
+    """Offset at which ``lines`` stand as whole lines, whatever their line endings; ``None`` where they do not."""
+    plain = lines.replace(b"\r\n", b"\n").removesuffix(b"\n")
+    pattern = rb"\r?\n".join(map(re.escape, plain.split(b"\n"))) + rb"(?:\r?\n|\Z)"
+    stop = len(data) if end is None else end
+    for match in re.compile(pattern).finditer(data, start, stop):
+        if match.start() == line_start(data, match.start()):
+            return match.start()
+    return None
+
+
+def indentation(data: bytes, offset: int) -> bytes:
+    """The blanks and tabs at the start of the line that holds ``offset``."""
+    start = line_start(data, offset)
+    end = start
+    while data[end : end + 1] in (b" ", b"\t"):
+        end += 1
+    return data[start:end]
+
+
+def line_number(data: bytes, offset: int) -> int:
+    """The 1-based line that holds the byte at ``offset``; counting line feeds beats an index for a few look-ups."""
+    return data.count(b"\n", 0, offset) + 1

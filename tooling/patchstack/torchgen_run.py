@@ -1,0 +1,171 @@
+"""The target tree's own ``torchgen``, run in a subprocess on files laid out from git objects.
+
+Generated files are never merged: they are what the generator of that very tree makes of its inputs. The headers alone
+take well under a second; a tree whose torchgen cannot do that is served through its command line. Results are cached by
+the content of everything that went in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchstack.cache import cache_dir
+from patchstack.git import Tree
+
+SHIM_FOLDER = "torch/csrc/inductor/aoti_torch/generated"
+YAML_FOLDER = "aten/src/ATen/native"
+_TEMPLATES = "aten/src/ATen/templates"
+_INPUTS = (f"{YAML_FOLDER}/native_functions.yaml", f"{YAML_FOLDER}/tags.yaml")
+_CHILD = Path(__file__).with_name("torchgen_child.py")
+_USE_COMMAND_LINE = 65
+TIMEOUT_S = 300
+
+
+@dataclass
+class TorchgenError(Exception):
+    """The tree's torchgen refused its inputs.
+
+    Attributes:
+        problem: the last line it printed.
+        output: everything it printed on standard error.
+    """
+
+    problem: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"the tree's torchgen failed: {self.problem}"
+
+
+def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = True) -> dict[str, bytes]:
+    """The C-shim headers that the tree's own torchgen makes of the tree.
+
+    Args:
+        tree: the tree, with any edits laid over it.
+        backends: devices in lower case (``mps``, ``cpu``, ...), or ``aten``.
+
+    Returns:
+        Path in the tree to content, for the headers of ``backends``.
+
+    Raises:
+        TorchgenError: torchgen refuses the tree.
+        TreeError: an object of the tree is missing.
+    """
+    wanted = [f"c_shim_{backend.lower()}.h" for backend in backends]
+    place = cache_dir() / "torchgen" / f"{_key(tree, wanted)}.json"
+    headers = _read_cache(place) if use_cache else None
+    if headers is None:
+        with tempfile.TemporaryDirectory(prefix="patchstack-torchgen-") as scratch:
+            headers = _run(tree, Path(scratch), [b.lower() for b in backends], wanted)
+        _write_cache(place, headers)
+    return {f"{SHIM_FOLDER}/{name}": headers[name].encode() for name in wanted if name in headers}
+
+
+def lay_out(tree: Tree, folder: Path, paths: Sequence[str]) -> None:
+    """Write files of the tree below ``folder``, byte for byte; a path that is a folder brings all files below it."""
+    for path in paths:
+        for file in [path] if tree.entry(path) is None or path in tree.replaced else list(_files(tree, path)):
+            content = tree.read(file)
+            if content is not None:
+                target = folder / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+
+
+def _files(tree: Tree, path: str) -> Iterator[str]:
+    entry = tree.entry(path)
+    if entry is not None and entry.is_directory:
+        yield from tree.walk(path)
+    else:
+        yield path
+
+
+def _key(tree: Tree, wanted: Sequence[str]) -> str:
+    """A digest of everything the headers depend on: torchgen, the two YAML files, this module and its child."""
+    digest = hashlib.sha256(_CHILD.read_bytes())
+    torchgen = tree.entry("torchgen")
+    digest.update(f"{sys.version_info[:2]} {wanted} {torchgen.hash if torchgen else ''}".encode())
+    for path in sorted({*_INPUTS, *(p for p in tree.replaced if p.startswith("torchgen/"))}):
+        content = tree.read(path) or b""
+        digest.update(f"\n{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _run(tree: Tree, scratch: Path, backends: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    lay_out(tree, scratch, ["torchgen", *_INPUTS])
+    done = _python(scratch, [str(_CHILD), str(scratch), *backends])
+    if done.returncode == 0:
+        headers: dict[str, str] = json.loads(done.stdout)
+        return headers
+    if done.returncode != _USE_COMMAND_LINE:
+        raise _error(done)
+    return _run_command_line(tree, scratch, wanted)
+
+
+def _run_command_line(tree: Tree, scratch: Path, wanted: Sequence[str]) -> dict[str, str]:
+    """What ``python -m torchgen.gen --update-aoti-c-shim`` writes, in a scratch folder."""
+    lay_out(tree, scratch, [_TEMPLATES, YAML_FOLDER + "/ts_native_functions.yaml"])
+    out = scratch / "out"
+    (out / "aoti").mkdir(parents=True)
+    boot = (
+        f"import runpy, sys; sys.path.insert(0, {str(scratch)!r}); runpy.run_module('torchgen.gen', None, '__main__')"
+    )
+    done = _python(
+        scratch,
+        [
+            *("-c", boot, "--update-aoti-c-shim", "--generate", "sources"),
+            *("--install-dir", str(out), "--aoti-install-dir", str(out / "aoti")),
+        ],
+    )
+    if done.returncode:
+        raise _error(done)
+    return {name: (out / "aoti" / name).read_text() for name in wanted if (out / "aoti" / name).exists()}
+
+
+def _python(scratch: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return subprocess.run(
+            [sys.executable, "-I", *arguments],
+            cwd=scratch,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TorchgenError(f"no answer within {TIMEOUT_S} s", str(error.stderr or "")) from None
+
+
+def _error(done: subprocess.CompletedProcess[str]) -> TorchgenError:
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return TorchgenError(lines[-1].strip() if lines else f"exit status {done.returncode}", done.stderr)
+
+
+def _read_cache(place: Path) -> dict[str, str] | None:
+    try:
+        headers: dict[str, str] = json.loads(place.read_text())
+    except (OSError, ValueError):
+        return None
+    return headers
+
+
+def _write_cache(place: Path, headers: Mapping[str, str]) -> None:
+    """Best effort: a cache that cannot be written costs the next run a second, nothing else."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
+            json.dump(headers, file)
+        os.replace(file.name, place)
+    except OSError:
+        return
