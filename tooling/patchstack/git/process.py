@@ -121,14 +121,15 @@ class LineServer:
         if self._process is None:
             log.debug("git %s", " ".join(self._arguments))
             # Not a pipe: one that nobody reads would stop git when it is full.
-            self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close())
+            with contextlib.suppress(OSError):  # on a full disk, the complaints are the least of the worries
+                self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close())
             self._process = subprocess.Popen(
                 ["git", *self._arguments],
                 cwd=self._cwd,
                 env=git_environment(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._complaints,
+                stderr=self._complaints or subprocess.DEVNULL,
             )
         return self._process
 
@@ -169,14 +170,14 @@ class LineServer:
         return data
 
     def _failure(self) -> GitCommandError:
-        process, complaints = self._process, self._complaints
-        assert process is not None
-        assert complaints is not None
-        self._end(process)
-        complaints.seek(0)
-        error = GitCommandError(self._arguments, process.returncode, complaints.read().decode(errors="replace"))
+        assert self._process is not None
+        status = self._end(self._process)
+        said = b""
+        if self._complaints is not None:
+            self._complaints.seek(0)
+            said = self._complaints.read()
         self.close()
-        return error
+        return GitCommandError(self._arguments, status, said.decode(errors="replace"))
 
     def close(self) -> None:
         """End the command; it is started again on the next request."""
@@ -188,9 +189,9 @@ class LineServer:
             self._complaints = None
 
     @staticmethod
-    def _end(process: subprocess.Popen[bytes]) -> None:
+    def _end(process: subprocess.Popen[bytes]) -> int:
         for pipe in (process.stdin, process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-        process.wait()
+        return process.wait()

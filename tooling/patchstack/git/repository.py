@@ -39,8 +39,8 @@ class Repository:
         Raises:
             TreeError: there is none, or git refuses it.
         """
-        if not path.is_dir():
-            problem = "not a folder" if path.exists() else "no such folder"
+        if not os.path.isdir(path):  # unlike Path.is_dir(), this does not raise where a folder may not be looked into
+            problem = "not a folder" if os.path.lexists(path) else "no such folder"
             raise TreeError(problem, where=str(path), next_command="apply-stack --repo PATH")
         query = ["rev-parse", "--is-bare-repository", "--absolute-git-dir", "--git-common-dir"]
         try:
@@ -126,11 +126,22 @@ class Repository:
         return GitCommitHash(found)
 
     def resolve_ref(self, ref: str) -> GitCommitHash | None:
-        """The id a full ref name (``refs/heads/main``) holds, or ``None``; never guesses like ``rev-parse``."""
+        """The id a full ref name (``refs/heads/main``) holds, or ``None``; never guesses like ``rev-parse``.
+
+        Raises:
+            TreeError: the ref points to an object that is not there.
+        """
         try:
             return GitCommitHash(self.text("show-ref", "--verify", "--hash", "--", ref))
-        except GitCommandError:
-            return None
+        except GitCommandError as error:
+            if "bad ref" not in error.stderr:
+                return None
+            raise TreeError(
+                "the repository does not hold what this ref points to",
+                where=ref,
+                found=error.reason,
+                next_command=f"git -C {self.root} fsck",
+            ) from None
 
     def commit(self, name: str) -> Commit:
         """Read a commit.

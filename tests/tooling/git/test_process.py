@@ -1,0 +1,107 @@
+"""Git commands run in an environment of our own making and fail with the line that says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patchstack.git.process import GitCommandError, LineServer, git_environment, run_git
+
+REDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_GRAFT_FILE")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run_git(tmp_path, ["init", "-q", "-b", "main", "repository"])
+    return tmp_path / "repository"
+
+
+@pytest.mark.parametrize("name", [*REDIRECTING, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"])
+def test_what_points_git_elsewhere_or_sets_dates_is_dropped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "somewhere")
+    assert name not in git_environment()
+    assert git_environment({name: "here"})[name] == "here"
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "GIT_CONFIG_COUNT", "HOME", "GNUPGHOME", "SSH_AUTH_SOCK"])
+def test_what_the_user_sets_otherwise_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "mine")
+    assert git_environment()[name] == "mine"
+
+
+@pytest.mark.parametrize("name", ["GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_NO_LAZY_FETCH"])
+def test_prompts_index_refreshes_and_fetches_are_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "something else")
+    assert git_environment()[name] in ("0", "1")
+    assert git_environment()["GIT_ALLOW_PROTOCOL"] == "none"
+
+
+def test_a_failure_carries_the_command_the_status_and_the_reason(repository: Path) -> None:
+    with pytest.raises(GitCommandError) as caught:
+        run_git(repository, ["cat-file", "commit", "main"])
+    assert caught.value.command == ("cat-file", "commit", "main")
+    assert caught.value.status == 128
+    assert caught.value.reason == "fatal: Not a valid object name main"
+    assert "git cat-file commit main ended with status 128" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [
+        ("hint: x\nerror: why\nhint: y\n", "error: why"),
+        ("no prefix\nsecond\n", "no prefix"),
+        ("\n \n", "git frob ended with status 7"),
+        ("", "git frob ended with status 7"),
+    ],
+)
+def test_the_reason_is_the_line_that_says_why(stderr: str, reason: str) -> None:
+    assert GitCommandError(("frob",), 7, stderr).reason == reason
+
+
+def test_standard_input_is_empty_where_none_is_given(repository: Path) -> None:
+    assert run_git(repository, ["hash-object", "--stdin"]) == b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n"
+    assert run_git(repository, ["hash-object", "--stdin"], stdin=b"x") != b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n"
+
+
+def test_a_server_answers_request_by_request_and_starts_again_after_close(repository: Path) -> None:
+    server = LineServer(repository, ["cat-file", "--batch-check"])
+    for _ in range(2):
+        server.send(b"main\n")
+        assert server.read_line() == b"main missing"
+        server.close()
+
+
+def test_a_server_that_ends_says_why(repository: Path) -> None:
+    server = LineServer(repository, ["cat-file", "--batch", "--no-such-option"])
+    with pytest.raises(GitCommandError, match="no-such-option"):
+        server.read_line()
+    server.close()
+
+
+def test_a_request_to_a_server_that_has_ended_says_why(repository: Path) -> None:
+    server = LineServer(repository, ["cat-file", "--batch", "--no-such-option"])
+    with pytest.raises(GitCommandError, match="no-such-option"):
+        server.send(b"main\n" * 1_000_000)  # more than a pipe takes before git is gone
+    server.close()
+
+
+def test_a_server_that_ends_in_the_middle_of_an_answer_says_so(repository: Path) -> None:
+    server = LineServer(repository, ["version"])
+    with pytest.raises(GitCommandError) as caught:
+        server.read_exactly(1000)
+    assert caught.value.status == 0
+
+
+def test_a_server_that_complains_a_lot_does_not_block(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds, on a stream that is read only after a failure."""
+    monkeypatch.setenv("GIT_TRACE", "1")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "alias.noisy")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "!head -c 300000 /dev/zero >&2; read line; echo answer")
+    server = LineServer(repository, ["noisy"])
+    server.send(b"question\n")
+    assert server.read_line() == b"answer"
+    server.close()

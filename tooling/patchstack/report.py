@@ -1,0 +1,213 @@
+"""What a run says: lines for a person, and the same facts as JSON."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from patchstack.edits import Conflict
+from patchstack.errors import ExitCode
+from patchstack.git import Repository
+from patchstack.planning import ChangePlan, EditPlan, StackPlan
+from patchstack.planning.history import anchor_name
+from patchstack.stack.execute import Written
+from patchstack.stack.onto import Onto
+
+_CONTEXT = 3
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """Everything one run found and did.
+
+    Attributes:
+        repository: where.
+        onto: on what.
+        branch: which branch, written or not.
+        plan: the plan.
+        written: what was written, ``None`` for a dry run and after conflicts.
+        dry_run: whether nothing was to be written.
+        patches: files that ``--format-patch`` wrote.
+        notes: sentences about the tree (stand-ins, for a reference tree).
+        seconds: wall time of the parts by name.
+    """
+
+    repository: Repository
+    onto: Onto
+    branch: str
+    plan: StackPlan
+    written: Written | None = None
+    dry_run: bool = False
+    patches: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.CONFLICT if self.plan.blocked else ExitCode.OK
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.onto.warnings, *(self.written.warnings if self.written else ()))
+
+
+def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
+    """The report as JSON-serialisable data; ``explain`` adds each edit's diff."""
+    written = report.written
+    return {
+        "repository": str(report.repository.root),
+        "series": report.plan.series.name,
+        "onto": report.onto.name,
+        "onto_commit": report.plan.onto,
+        "branch": report.branch,
+        "tip": written.tip if written and written.commits else None,
+        "moved": bool(written and written.moved),
+        "backup": written.backup or None if written else None,
+        "dry_run": report.dry_run,
+        "exit_code": int(report.exit_code),
+        "changes": [_change_json(report, change, explain=explain) for change in report.plan.changes],
+        "conflicts": [
+            {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
+        ],
+        "moved_by": dict(report.plan.moved_by),
+        "patches": list(report.patches),
+        "warnings": list(report.warnings),
+        "notes": list(report.notes),
+        "seconds": {name: round(value, 4) for name, value in report.seconds.items()},
+    }
+
+
+def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dict[str, Any]:
+    commits = {c.change.change.id: c.hash for c in report.written.commits} if report.written else {}
+    return {
+        "id": change.change.id,
+        "title": change.change.title,
+        "upstream_state": change.state.value,
+        "commit": commits.get(change.change.id),
+        "ops": list(change.change.ops),
+        "markers": dict(change.markers),
+        "edits": [_edit_json(edit, explain=explain) for edit in change.edits],
+    }
+
+
+def _edit_json(plan: EditPlan, *, explain: bool) -> dict[str, Any]:
+    outcome = plan.outcome
+    facts: dict[str, Any] = {
+        "kind": plan.edit.kind,
+        "path": plan.edit.path,
+        "does": plan.edit.describe(),
+        "status": outcome.status.value,
+        "rung": outcome.rung.value if outcome.rung else None,
+        "anchor": outcome.anchor,
+        "matches": list(outcome.matches),
+        "note": outcome.note,
+        "manifest": plan.edit.where,
+    }
+    if explain:
+        facts["diff"] = "\n".join(edit_diff(plan))
+    return facts
+
+
+def _conflict_json(conflict: Conflict) -> dict[str, Any]:
+    return {
+        "path": conflict.path,
+        "looking_for": conflict.looking_for,
+        "problem": conflict.problem,
+        "expected_matches": conflict.expected_matches,
+        "matches": list(conflict.matches),
+        "nearest": list(conflict.nearest),
+    }
+
+
+def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
+    """The report for a person, line by line, without colours."""
+    yield f"{report.plan.series.name}: onto {report.onto.name} ({report.plan.onto[:12]}) in {report.repository.root}"
+    for note in report.notes:
+        yield f"  note: {note}"
+    for warning in report.warnings:
+        yield f"  warning: {warning}"
+    commits = {c.change.change.id: c.hash for c in report.written.commits} if report.written else {}
+    for change in report.plan.changes:
+        hash_ = commits.get(change.change.id, "")
+        yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]"
+        for edit in change.edits:
+            yield from _edit_lines(edit, explain=explain)
+    yield from _conflict_lines(report)
+    yield _conclusion(report)
+
+
+def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
+    outcome = plan.outcome
+    how = outcome.rung.value if outcome.rung else outcome.status.value
+    yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
+    if not explain:
+        return
+    found = f"found at line {', '.join(map(str, outcome.matches))}" if outcome.matches else "no line"
+    yield f"        anchor: {outcome.anchor}; {found}; {outcome.status.value}"
+    if outcome.note:
+        yield f"        {outcome.note}"
+    for line in edit_diff(plan):
+        yield f"        {line}"
+
+
+def _conflict_lines(report: RunReport) -> Iterator[str]:
+    plan = report.plan
+    for change in plan.blocked:
+        yield f"conflict in {change.change.id} [{change.state.value}]:"
+        for edit in change.edits:
+            conflict = edit.outcome.conflict
+            if conflict is not None:
+                yield f"  {conflict}"
+                commit = plan.moved_by.get(f"{conflict.path}: {anchor_name(edit.edit)}")
+                if commit:
+                    yield f"    last touched upstream by {commit}"
+            elif change.state.value == "partial":
+                what = f"{edit.edit.path}: {edit.edit.describe()}: {edit.outcome.status.value}"
+                yield f"  {what} {edit.outcome.note}".rstrip()
+
+
+def _conclusion(report: RunReport) -> str:
+    plan, written = report.plan, report.written
+    if plan.blocked:
+        return "nothing was written; --explain shows every anchor and what is nearest to it"
+    if not plan.commits:
+        return "nothing left to apply: the tree has every change; nothing was written"
+    count = f"{len(plan.commits)} commit{'s' if len(plan.commits) > 1 else ''}"
+    if written is None:
+        return f"dry run: {count} would go onto {report.branch}; nothing was written"
+    if not written.moved:
+        return f"{report.branch} is already at {written.tip[:12]} ({count})"
+    kept = f"; the old tip is kept as {written.backup}" if written.backup else ""
+    return f"{report.branch} is now at {written.tip[:12]} ({count}){kept}"
+
+
+def edit_diff(plan: EditPlan) -> list[str]:
+    """The edit as a unified diff, computed around the one place that changed."""
+    after = plan.outcome.after
+    if after is None:
+        return []
+    old = (plan.before or b"").decode(errors="replace").splitlines()
+    new = after.decode(errors="replace").splitlines()
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    start = max(head - _CONTEXT, 0)
+    behind = max(tail - _CONTEXT, 0)
+    diff = difflib.unified_diff(
+        old[start : len(old) - behind],
+        new[start : len(new) - behind],
+        f"a/{plan.edit.path}",
+        f"b/{plan.edit.path}",
+        lineterm="",
+    )
+    return [f"@@ line {start + 1} @@" if line.startswith("@@") else line for line in diff]
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count

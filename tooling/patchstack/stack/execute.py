@@ -1,0 +1,194 @@
+"""Write a planned stack: objects, then the record, then one compare-and-swap of one branch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from patchstack.errors import ManifestError, RefError
+from patchstack.git import GitCommitHash, GitTreeHash, Repository
+from patchstack.messages.model import Message, MessageFinding
+from patchstack.messages.rules import check_series, refused
+from patchstack.messages.trailers import Carried, carry
+from patchstack.planning import ChangePlan, StackPlan
+from patchstack.series import Series
+from patchstack.stack.branch import Branch, read_branch
+from patchstack.stack.checkout import uses_of
+from patchstack.stack.identity import Signature, read_signature
+from patchstack.stack.lock import run_lock
+from patchstack.stack.move import backup_ref, move_branch
+from patchstack.stack.objects import ObjectWriter
+from patchstack.stack.record import Made, Record
+from patchstack.stack.refs import read_refs
+from patchstack.stack.signing import SignedCommits
+from patchstack.stack.switch import Switch
+
+
+@dataclass(frozen=True)
+class NewCommit:
+    """One commit of the new stack."""
+
+    change: ChangePlan
+    hash: GitCommitHash
+    tree: GitTreeHash
+    message: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run left behind.
+
+    Attributes:
+        branch: short name.
+        tip: where the branch points now; the onto commit when no change became a commit.
+        commits: bottom first.
+        moved: whether the branch was moved; ``False`` when it pointed there already.
+        backup: ref that keeps the old tip with what the new stack does not have; empty when there was no such thing.
+        carried: ids of the changes whose ghstack trailers were taken over.
+        warnings: sentences for the user.
+        seconds: wall time of writing.
+    """
+
+    branch: str
+    tip: GitCommitHash
+    commits: tuple[NewCommit, ...] = ()
+    moved: bool = False
+    backup: str = ""
+    carried: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+def write_stack(
+    repository: Repository, plan: StackPlan, branch_name: str, *, force: bool = False, switch: Switch | None = None
+) -> Written:
+    """Write the commits of ``plan`` and move the branch to the last one.
+
+    Args:
+        force: overwrite a branch that holds commits of somebody else; its old tip is kept in a backup ref.
+        switch: check the branch out afterwards, in a worktree that may have it checked out already.
+
+    Raises:
+        RefError: another run is at work, the branch is in use or holds foreign commits, or it moved meanwhile.
+        TreeError: no identity, signing fails, or the store cannot be written.
+        ManifestError: a commit message breaks a rule.
+    """
+    started = time.perf_counter()
+    with run_lock(repository) as lock:
+        record = Record(repository)
+        refs = read_refs(repository, branch_name)
+        refs.require_writable()
+        branch = read_branch(repository, refs, plan.onto, record.read())
+        if not force:
+            branch.require_own()
+        _refuse_used(repository, branch, switch)
+        carried = carry(branch.old_messages, {change.id: change.title for change in plan.series.changes})
+        signature = read_signature(repository, repository.commit(plan.onto).committed_at)
+        messages = {change.change.id: _message(change, carried) for change in plan.commits}
+        findings = check_messages(plan.series, tuple(messages.values()))
+        with ObjectWriter(repository, lock.scratch) as writer:
+            commits = _write_objects(writer, plan, messages, _Signing(repository, branch, signature))
+        tip = commits[-1].hash if commits else plan.onto
+        if switch:
+            switch.rehearse(tip, lock.scratch)
+        dropped = _dropped(plan, carried)
+        moved, backup = False, ""
+        if commits and branch.tip != tip:
+            record.append(
+                Made(c.hash, c.tree, plan.series.name, c.change.change.id, c.message, plan.onto) for c in commits
+            )
+            backup = backup_ref(branch) if branch.foreign or dropped else ""
+            move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])
+            moved = True
+        late = switch.finish(tip) if switch else ""
+    warnings = (*map(str, findings), *_left_behind(carried), *_dropped_warnings(dropped, backup), *filter(None, [late]))
+    return Written(
+        branch=branch_name,
+        tip=tip,
+        commits=tuple(commits),
+        moved=moved,
+        backup=backup,
+        carried=tuple(change for change in carried.by_change if change in messages),
+        warnings=warnings,
+        seconds={"write": time.perf_counter() - started},
+    )
+
+
+def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[MessageFinding, ...]:
+    """The warnings about the messages of a stack.
+
+    Raises:
+        ManifestError: a message breaks a rule that git or ghstack would not forgive.
+    """
+    findings = check_series(messages)
+    bad = refused(findings)
+    if bad:
+        raise ManifestError(
+            "a commit message would mislead git or ghstack: " + "; ".join(map(str, bad)), where=str(series.manifest)
+        )
+    return tuple(finding for finding in findings if finding not in bad)
+
+
+def _message(change: ChangePlan, carried: Carried) -> Message:
+    message = Message(title=change.change.title, body=change.change.body)
+    trailers = carried.by_change.get(change.change.id)
+    return message.with_ghstack(trailers) if trailers else message
+
+
+def _left_behind(carried: Carried) -> tuple[str, ...]:
+    return tuple(
+        f"the pull request of '{message.title}' stays behind: no change of the series answers to it"
+        for message in carried.unclaimed
+    )
+
+
+def _dropped(plan: StackPlan, carried: Carried) -> list[str]:
+    """Ids of submitted changes that ``--only`` leaves out; their trailers are then on no commit of the branch."""
+    planned = {change.change.id for change in plan.changes}
+    return [change for change in carried.by_change if change not in planned]
+
+
+def _dropped_warnings(dropped: list[str], backup: str) -> tuple[str, ...]:
+    kept = f"; the branch as it was is kept as {backup}, put it back before the next full run" if backup else ""
+    return tuple(f"--only leaves out '{change}', which has a pull request{kept}" for change in dropped)
+
+
+def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None) -> None:
+    for use in uses_of(repository, branch.name):
+        if use.doing == "checked out" and switch and use.worktree == str(repository.root):
+            continue
+        raise RefError(
+            f"the branch is {use.doing} in {use.worktree}; moving it would change that worktree under its owner",
+            where=branch.name,
+            next_command="git switch to another branch there, --checkout from there, or --branch with another name",
+        )
+
+
+@dataclass(frozen=True)
+class _Signing:
+    """Who signs the commits, and what is signed already."""
+
+    repository: Repository
+    branch: Branch
+    signature: Signature
+
+    def known(self) -> SignedCommits:
+        return SignedCommits(self.repository, self.branch.own if self.signature.sign else ())
+
+
+def _write_objects(
+    writer: ObjectWriter, plan: StackPlan, messages: Mapping[str, Message], signing: _Signing
+) -> list[NewCommit]:
+    commits: list[NewCommit] = []
+    parent = plan.onto
+    files: dict[str, bytes] = {}
+    known, signature = signing.known(), signing.signature
+    for index, change in enumerate(plan.commits):
+        files.update(change.files)
+        tree = writer.tree(change.tree, files)
+        text = messages[change.change.id].render()
+        made = known.find(tree, parent, text, signature, index)
+        parent = made or writer.commit(tree, [parent], text, signature, index)
+        commits.append(NewCommit(change, parent, tree, text))
+    return commits
