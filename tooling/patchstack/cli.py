@@ -143,7 +143,14 @@ def _current_folder() -> Path:
 
 def _write(request: Request, report: RunReport, switch: Switch | None) -> RunReport:
     repository = report.repository
-    written = write_stack(repository, report.plan, report.branch, force=request.force, switch=switch)
+    written = write_stack(
+        repository,
+        report.plan,
+        report.branch,
+        force=request.force,
+        switch=switch,
+        identity_may_stand_in=request.reference is not None,
+    )
     report = replace(report, written=written)
     if request.format_patch:
         from patchstack.mailbox import format_patches

@@ -15,7 +15,7 @@ from patchstack.planning import ChangePlan, StackPlan
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
 from patchstack.stack.checkout import uses_of
-from patchstack.stack.identity import Signature, read_signature
+from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
 from patchstack.stack.lock import run_lock
 from patchstack.stack.move import backup_ref, move_branch
 from patchstack.stack.objects import ObjectWriter
@@ -61,13 +61,20 @@ class Written:
 
 
 def write_stack(
-    repository: Repository, plan: StackPlan, branch_name: str, *, force: bool = False, switch: Switch | None = None
+    repository: Repository,
+    plan: StackPlan,
+    branch_name: str,
+    *,
+    force: bool = False,
+    switch: Switch | None = None,
+    identity_may_stand_in: bool = False,
 ) -> Written:
     """Write the commits of ``plan`` and move the branch to the last one.
 
     Args:
         force: overwrite a branch that holds commits of somebody else; its old tip is kept in a backup ref.
         switch: check the branch out afterwards, in a worktree that may have it checked out already.
+        identity_may_stand_in: go on with a placeholder where git has no identity; for reference trees.
 
     Raises:
         RefError: another run is at work, the branch is in use or holds foreign commits, or it moved meanwhile.
@@ -84,7 +91,8 @@ def write_stack(
             branch.require_own()
         _refuse_used(repository, branch, switch)
         carried = carry(branch.old_messages, {change.id: change.title for change in plan.series.changes})
-        signature = read_signature(repository, repository.commit(plan.onto).committed_at)
+        onto_date = repository.commit(plan.onto).committed_at
+        signature = read_signature(repository, onto_date, may_stand_in=identity_may_stand_in)
         messages = {change.change.id: _message(change, carried) for change in plan.commits}
         findings = check_messages(plan.series, tuple(messages.values()))
         with ObjectWriter(repository, lock.scratch) as writer:
@@ -102,7 +110,9 @@ def write_stack(
             move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])
             moved = True
         late = switch.finish(tip) if switch else ""
-    warnings = (*map(str, findings), *_left_behind(carried), *_dropped_warnings(dropped, backup), *filter(None, [late]))
+    anonymous = f"git has no identity here; the author is {PLACEHOLDER.name}" if signature.placeholder else ""
+    own = filter(None, [late, anonymous])
+    warnings = (*map(str, findings), *_left_behind(carried), *_dropped_warnings(dropped, backup), *own)
     return Written(
         branch=branch_name,
         tip=tip,

@@ -22,6 +22,10 @@ class Identity:
     email: str
 
 
+PLACEHOLDER = Identity("patchstack", "patchstack@example.invalid")
+"""Stands in for a missing identity in a reference tree, which belongs to the tool and is never submitted."""
+
+
 @dataclass(frozen=True)
 class Signature:
     """How commits are made.
@@ -31,12 +35,14 @@ class Signature:
         committer: likewise.
         first_date: date of the lowest commit, seconds since the epoch; each commit above is one second later.
         sign: whether ``commit.gpgsign`` asks for signatures.
+        placeholder: whether git has no identity and a stand-in was taken, as is done in reference trees only.
     """
 
     author: Identity
     committer: Identity
     first_date: int
     sign: bool
+    placeholder: bool = False
 
     def environment(self, index: int) -> dict[str, str]:
         """Git's environment for the commit at ``index`` (0 is the lowest)."""
@@ -51,13 +57,16 @@ class Signature:
         }
 
 
-def read_signature(repository: Repository, onto_date: int) -> Signature:
+def read_signature(repository: Repository, onto_date: int, *, may_stand_in: bool = False) -> Signature:
     """The identity from the configuration, and dates that depend on nothing but the onto commit.
 
     ``SOURCE_DATE_EPOCH`` takes the place of the onto commit's date where it is set.
 
+    Args:
+        may_stand_in: take :data:`PLACEHOLDER` where git has no identity.
+
     Raises:
-        TreeError: git has no name or no address to put into a commit.
+        TreeError: git has no name or no address to put into a commit, and none may stand in.
         UsageError: ``SOURCE_DATE_EPOCH`` is not a number.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
@@ -65,7 +74,12 @@ def read_signature(repository: Repository, onto_date: int) -> Signature:
         raise UsageError("not a number of seconds", where="SOURCE_DATE_EPOCH", found=repr(epoch))
     first = int(epoch) if epoch is not None else onto_date + 1
     sign = repository.config("commit.gpgsign", kind="bool") == "true"
-    return Signature(_identity(repository, "AUTHOR"), _identity(repository, "COMMITTER"), first, sign)
+    try:
+        return Signature(_identity(repository, "AUTHOR"), _identity(repository, "COMMITTER"), first, sign)
+    except TreeError:
+        if not may_stand_in:
+            raise
+        return Signature(PLACEHOLDER, PLACEHOLDER, first, sign, placeholder=True)
 
 
 def _identity(repository: Repository, role: str) -> Identity:
