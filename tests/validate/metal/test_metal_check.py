@@ -1,0 +1,207 @@
+"""The gate "metal-check": what it rejects, where it points, and which lines it holds against a stack."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from metal_kernels import KERNELS as SOURCES
+from patchstack.git import Repository, Tree
+from references import require_reference
+from stackproof.metal.build import Source
+from stackproof.metal.check import KERNELS, MetalCheckGate, added_lines, metal_versions
+from stackproof.metal.rules import apply_rules
+from stackproof.metal.typecheck import check_source
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+
+PATH = f"{KERNELS}/kernels/Some.metal"
+CLEAN = """#include <metal_stdlib>
+using namespace metal;
+kernel void some(device float* out, uint i [[thread_position_in_grid]]) {
+  out[i] = 1;
+}
+"""
+
+
+def expected_lines(name: str) -> dict[int, set[str]]:
+    lines = (SOURCES / name).read_text().splitlines()
+    marks = {n: re.search(r"// ([a-z0-9+ -]+)$", line) for n, line in enumerate(lines, 1)}
+    return {
+        n: set(mark[1].split()) for n, mark in marks.items() if mark and n > 1 and not lines[n - 1].startswith("//")
+    }
+
+
+@pytest.mark.parametrize("version", ["3.1", "4.0"])
+def test_every_seeded_error_is_found_at_its_line_and_nothing_else(version: str) -> None:
+    expected = expected_lines("rejected.metal")
+    if version == "4.0":
+        expected = {line: rules for line, rules in expected.items() if rules != {"pre-c++17-compat"}}
+    checked = check_source(Source(SOURCES / "rejected.metal", metal_version=version))
+    found: dict[int, set[str]] = {}
+    for one in (*checked.errors, *checked.warnings):
+        # The instantiation of a template with an error fails too, where it is written.
+        if "no matching function for call to 'narrows'" not in one.message:
+            found.setdefault(one.line, set()).add(one.flag or "compile")
+    assert found == expected
+
+
+def test_a_variable_that_may_be_unset_is_a_warning(tmp_path: Path) -> None:
+    source = tmp_path / "unset.metal"
+    source.write_text(
+        "kernel void k(device float* out, constant int& n) {\n  float x;\n  if (n > 3)\n    x = 1;\n  out[0] = x;\n}\n"
+    )
+    checked = check_source(Source(source))
+    assert checked.errors == ()
+    assert [(one.flag, one.line) for one in checked.warnings] == [("sometimes-uninitialized", 3)]
+
+
+def test_messages_speak_metal() -> None:
+    checked = check_source(Source(SOURCES / "rejected.metal"))
+    message = next(one.message for one in checked.errors if one.line == 10)
+    assert "threadgroup float" in message
+    assert "__local" not in message
+
+
+def test_every_broken_rule_is_found_at_its_line_and_nothing_else() -> None:
+    checked = check_source(Source(SOURCES / "objectionable.metal"))
+    assert checked.errors == ()
+    found: dict[int, set[str]] = {}
+    for one in apply_rules(checked):
+        found.setdefault(one.line, set()).add(one.rule)
+    assert found == expected_lines("objectionable.metal")
+
+
+@pytest.mark.parametrize("name", ["clean.metal", "functions.metal"])
+def test_correct_kernels_have_no_findings(name: str) -> None:
+    checked = check_source(Source(SOURCES / name))
+    assert checked.errors == ()
+    broken = [one for one in apply_rules(checked) if one.rule != "missing-dtype"]
+    assert broken == []
+
+
+def test_bfloat_is_unknown_before_metal_3_1(tmp_path: Path) -> None:
+    source = tmp_path / "old.metal"
+    source.write_text("#include <metal_stdlib>\nkernel void k(device bfloat* out) {\n  out[0] = 1;\n}\n")
+    assert check_source(Source(source, metal_version="3.1")).errors == ()
+    assert "bfloat" in check_source(Source(source, metal_version="3.0")).errors[0].message
+
+
+def test_functions_need_an_include_and_types_do_not(tmp_path: Path) -> None:
+    source = tmp_path / "bare.metal"
+    source.write_text("kernel void k(device float4* out) {\n  out[0] = float4(1);\n}\n")
+    assert check_source(Source(source)).errors == ()
+    source.write_text("kernel void k(device float* out) {\n  out[0] = metal::sqrt(2.0f);\n}\n")
+    assert check_source(Source(source)).errors[0].line == 2
+
+
+class Stack:
+    """A repository with a base commit and one commit on top."""
+
+    def __init__(self, folder: Path, base: Mapping[str, str], head: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.git("init", "-q")
+        self.base, self.head = self.commit(base), self.commit(head)
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=self.folder, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, str]) -> str:
+        for path, text in files.items():
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / path).write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "change")
+        return self.git("rev-parse", "HEAD")
+
+    def judge(self, cache: Path, **options: object) -> GateResult:
+        repository = Repository.open(self.folder)
+        base, head = repository.resolve_commit(self.base), repository.resolve_commit(self.head)
+        assert base is not None
+        assert head is not None
+        return MetalCheckGate().run(GateContext(repository, base, head, cache, options=options))
+
+
+def failing(result: GateResult) -> list[tuple[str, str, int]]:
+    return [(one.rule, one.path, one.line) for one in result.findings if one.fails]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "repository"
+    path.mkdir()
+    return path
+
+
+def test_a_stack_without_metal_is_not_run(folder: Path, tmp_path: Path) -> None:
+    stack = Stack(folder, {PATH: CLEAN}, {"README.md": "words\n"})
+    result = stack.judge(tmp_path / "cache")
+    assert result.verdict is Verdict.NOT_RUN
+    assert "touches no Metal source" in result.reason
+    assert stack.judge(tmp_path / "cache", all_kernels=True).verdict is Verdict.PASSED
+
+
+def test_a_correct_stack_passes_once_per_metal_version(folder: Path, tmp_path: Path) -> None:
+    cmake = {"aten/src/ATen/CMakeLists.txt": 'metal_to_air(a b "-std=metal3.1")\nmetal_to_air(a b "-std=metal4.0")\n'}
+    stack = Stack(folder, cmake, {PATH: CLEAN})
+    result = stack.judge(tmp_path / "cache")
+    assert (result.verdict, result.cases, result.failed) == (Verdict.PASSED, 2, 0)
+    assert [row["metal_version"] for row in result.details["files"]] == ["3.1", "4.0"]
+    assert result.limits
+
+
+def test_an_error_is_one_finding_at_the_line_of_the_tree(folder: Path, tmp_path: Path) -> None:
+    wrong = CLEAN.replace("out[i] = 1;", "out[i] = lost;")
+    result = Stack(folder, {PATH: CLEAN}, {PATH: wrong}).judge(tmp_path / "cache")
+    assert result.verdict is Verdict.FAILED
+    assert failing(result) == [("compile", PATH, 4)]
+
+
+def test_a_touched_header_brings_its_sources(folder: Path, tmp_path: Path) -> None:
+    header = f"{KERNELS}/kernels/Some.h"
+    using = CLEAN.replace("using", f"#include <{header.removeprefix('aten/src/')}>\nusing").replace("= 1", "= one()")
+    good = "#pragma once\ninline float one() {\n  return 1;\n}\n"
+    stack = Stack(folder, {PATH: using, header: good}, {header: good.replace("return 1", "return none")})
+    assert failing(stack.judge(tmp_path / "cache")) == [("compile", header, 3)]
+
+
+def test_a_missing_include_is_a_finding(folder: Path, tmp_path: Path) -> None:
+    result = Stack(folder, {}, {PATH: "#include <c10/metal/absent.h>\n" + CLEAN}).judge(tmp_path / "cache")
+    assert result.verdict is Verdict.FAILED
+    assert "absent.h" in result.findings[0].message
+
+
+def test_a_rule_fails_on_added_lines_and_informs_elsewhere(folder: Path, tmp_path: Path) -> None:
+    old = CLEAN + "kernel void old(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
+    new = old + "kernel void recent(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
+    result = Stack(folder, {PATH: old}, {PATH: new}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert failing(result) == [("constant-data", PATH, 9)]
+    informed: list[Finding] = [one for one in result.findings if not one.fails]
+    assert [(one.rule, one.line) for one in informed] == [("constant-data", 6)]
+
+
+def test_added_lines_are_those_of_the_new_text() -> None:
+    assert added_lines(b"a\nb\nc\n", b"a\nx\nc\nd\n") == {2, 4}
+    assert added_lines(None, b"a\nb\n") == {1, 2}
+    assert added_lines(b"a\n", None) == frozenset()
+
+
+@pytest.mark.needs_reference
+def test_all_kernels_of_pytorch_2_6_type_check_unmodified(tmp_path: Path) -> None:
+    reference = require_reference("2.6")
+    repository = Repository.open(reference.path)
+    head = repository.resolve_commit("main")
+    assert head is not None
+    assert metal_versions(Tree.at(repository, head)) == ("3.0", "3.1")
+    context = GateContext(repository, head, head, tmp_path, options={"all_kernels": True, "metal_versions": ["3.1"]})
+    result = MetalCheckGate().run(context)
+    assert result.verdict is Verdict.PASSED
+    assert len(result.details["files"]) == 15
+    assert result.cases == 196

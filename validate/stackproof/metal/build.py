@@ -1,0 +1,266 @@
+"""Compiles a Metal source into a shared library with one entry point per kernel, cached by content.
+
+The key of the cache is the preprocessed source (that is: all included text), the headers and the runtime of this
+package, the flags and the compiler's version. A build is two files, written atomically, so that any number of
+processes can share a cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stackproof.metal.dialect import dialect_edits
+from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
+from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
+from stackproof.metal.sites import number_sites
+from stackproof.metal.tokens import TokenStream
+from stackproof.metal.toolchain import INCLUDE, RUNTIME, Toolchain, digest, failure, find_toolchain, headers_digest
+
+LANGUAGE = ("-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant")
+_QUIET = ("-Wno-everything",)
+_CODE = (
+    "-fPIC",
+    "-fno-strict-aliasing",
+    "-fno-math-errno",
+    "-ffp-contract=on",
+    # Every operation on half rounds, as it does on the GPU.
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+)
+_UNDEFINED = (
+    "alignment",
+    "array-bounds",
+    "bool",
+    "enum",
+    "float-cast-overflow",
+    "integer-divide-by-zero",
+    "null",
+    "pointer-overflow",
+    "signed-integer-overflow",
+)
+# Since this version a check of accesses to local variables reports; before, it ends the process.
+_LOCAL_BOUNDS_REPORTS = 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Metal source with what its meaning depends on.
+
+    Attributes:
+        path: the ``.metal`` file, or a header.
+        include_dirs: searched for ``#include`` in this order, after the headers of this package.
+        metal_version: ``3.1`` and so on; ``__METAL_VERSION__`` follows from it.
+        defines: ``NAME`` or ``NAME=VALUE``.
+        root: folder that file names in diagnostics and reports are relative to. Naming it also lets copies of one
+            tree in different places share a cached build. Absolute names without it.
+    """
+
+    path: Path
+    include_dirs: tuple[Path, ...] = ()
+    metal_version: str = "3.1"
+    defines: tuple[str, ...] = ()
+    root: Path | None = None
+
+    @property
+    def version_macro(self) -> int:
+        """The value of ``__METAL_VERSION__``: 310 for ``3.1``."""
+        major, _, minor = self.metal_version.partition(".")
+        return int(major) * 100 + int(minor or 0) * 10
+
+    @property
+    def macros(self) -> tuple[str, ...]:
+        """The predefined macros of the Metal compiler, and the source's own."""
+        version = f"__METAL_VERSION__={self.version_macro}"
+        return tuple(f"-D{d}" for d in ("__METAL__=1", "__METAL_MACOS__=1", version, *self.defines))
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A source ready for Clang.
+
+    Attributes:
+        text: C++ for OpenCL, with the line markers of the original files.
+        kernels: its kernels; the entry point of the n-th is ``__metal_entry_n``.
+        declarations: every ``kernel`` of the source, templates included.
+        tokens: of the preprocessed text.
+    """
+
+    text: str
+    kernels: tuple[Kernel, ...]
+    declarations: tuple[KernelDeclaration, ...]
+    tokens: TokenStream
+
+
+def preprocess(source: Source, toolchain: Toolchain) -> str:
+    """The source with includes and macros expanded, Metal's own keywords and library left as they are.
+
+    Raises:
+        CompileError: a missing include or another error of the preprocessor.
+    """
+    directories = ["-isystem", str(INCLUDE)]
+    directories += [flag for one in source.include_dirs for flag in ("-I", str(one))]
+    arguments = [*LANGUAGE, "-E", "-D__METAL_HOST_MACROS_ONLY__", *source.macros, *directories, str(source.path)]
+    done = toolchain.run(arguments)
+    if done.returncode:
+        raise failure(str(source.path), done.stderr)
+    if source.root is None:
+        return done.stdout
+    return re.sub(rf'^(# \d+ "){re.escape(str(source.root))}/', r"\1", done.stdout, flags=re.MULTILINE)
+
+
+def rewrite(preprocessed: str, *, entry_points: bool = True) -> Rewritten:
+    """Turn preprocessed Metal into C++ for OpenCL, with an entry point per kernel unless it is only to be checked.
+
+    Raises:
+        RewriteError: see :func:`stackproof.metal.kernels.find_kernels`.
+    """
+    tokens = TokenStream(preprocessed)
+    found = find_kernels(tokens, entry_points=entry_points)
+    # The types need no include in Metal; everything else does.
+    prelude = "metal_stdlib" if f"{INCLUDE}/metal_" in preprocessed else "metal_types"
+    text = f"#include <{prelude}>\n#include <__metal_end>\n" + tokens.apply([*dialect_edits(tokens), *found.edits])
+    return Rewritten(text, found.kernels, found.declarations, tokens)
+
+
+def compiler_flags(mode: RunMode, toolchain: Toolchain) -> tuple[str, ...]:
+    """Code generation flags of a mode."""
+    flags: tuple[str, ...] = _CODE
+    if mode & RunMode.FAST_MATH:
+        flags = (*flags, "-ffast-math")
+    if not mode.instrumented:
+        return (*flags, "-O2")
+    checks = ",".join([*_UNDEFINED, *(["local-bounds"] if toolchain.major >= _LOCAL_BOUNDS_REPORTS else [])])
+    return (
+        *flags,
+        "-O1",
+        # Line tables only, with file names as the line markers have them.
+        "-g1",
+        "-fdebug-compilation-dir=/",
+        "-D__METAL_HOST_INSTRUMENTED__",
+        "-ftrivial-auto-var-init=pattern",
+        "-fsanitize=thread",
+        f"-fsanitize={checks},return,unreachable",
+        f"-fsanitize-recover={checks}",
+        "-fno-sanitize-trap=all",
+        *(
+            flag
+            for option in (
+                "-tsan-instrument-atomics=0",
+                "-tsan-instrument-func-entry-exit=0",
+                "-tsan-instrument-read-before-write=1",
+            )
+            for flag in ("-mllvm", option)
+        ),
+    )
+
+
+def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
+    """Compile ``source`` for ``mode``, or find it in ``cache``.
+
+    Raises:
+        CompileError: it does not compile.
+        RewriteError: a kernel's entry point cannot be derived.
+        ToolchainError: no compiler, or the linker fails.
+    """
+    toolchain = find_toolchain()
+    text = preprocess(source, toolchain)
+    kind = mode & RunMode.FAST_MATH | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
+    flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
+    key = digest(text, str(INCLUDE), headers_digest(), toolchain.version, *flags)
+    folder = cache / "metal" / key
+    described = folder / "build.json"
+    if described.exists():
+        return _load(folder, json.loads(described.read_text()))
+    folder.mkdir(parents=True, exist_ok=True)
+    rewritten = rewrite(text)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        unit = Path(scratch) / "source.cl"
+        unit.write_text(rewritten.text)
+        objects, sites = _compile(unit, flags, kind, toolchain)
+        runtime = _runtime(kind, toolchain, cache)
+        toolchain.link(folder / "library.so", [objects, *runtime])
+    content = {
+        "kernels": [_kernel_json(kernel) for kernel in rewritten.kernels],
+        "sites": [[file, line] for file, line in sites],
+    }
+    partial = folder / f"build.{os.getpid()}.partial"
+    partial.write_text(json.dumps(content))
+    partial.replace(described)
+    return _load(folder, content)
+
+
+def _compile(
+    unit: Path, flags: Sequence[str], mode: RunMode, toolchain: Toolchain
+) -> tuple[Path, Sequence[tuple[str, int]]]:
+    output = unit.with_suffix(".o")
+    include = ("-isystem", str(INCLUDE))
+    if not mode.instrumented:
+        done = toolchain.run([*flags, *include, *_QUIET, "-c", str(unit), "-o", str(output)])
+        if done.returncode:
+            raise failure(unit.name, done.stderr)
+        return output, ()
+    ir = unit.with_suffix(".ll")
+    done = toolchain.run([*flags, *include, *_QUIET, "-S", "-emit-llvm", str(unit), "-o", str(ir)])
+    if done.returncode:
+        raise failure(unit.name, done.stderr)
+    numbered = number_sites(ir.read_text(), INCLUDE)
+    ir.write_text(numbered.text)
+    # The IR is optimised already; doing it again costs three times the rest and gains little beside the callbacks.
+    arguments = ["-x", "ir", "-O0", "-fPIC", *toolchain.target_flags, *_QUIET, "-c", str(ir), "-o", str(output)]
+    done = toolchain.run(arguments)
+    if done.returncode:
+        raise failure(ir.name, done.stderr)
+    return output, numbered.sites
+
+
+def _runtime(mode: RunMode, toolchain: Toolchain, cache: Path) -> list[Path]:
+    """The executor's objects, compiled once per cache."""
+    defines = ("-DINSTRUMENTED",) if mode.instrumented else ()
+    flags = ["-x", "c", "-std=c11", "-O2", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-stack-protector", *defines]
+    folder = cache / "metal" / f"runtime-{digest(headers_digest(), toolchain.version, *flags)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for source in sorted(RUNTIME.glob("*.c")):
+        output = folder / f"{source.stem}.o"
+        objects.append(output)
+        if output.exists():
+            continue
+        partial = folder / f"{source.stem}.{os.getpid()}.partial"
+        done = toolchain.run([*flags, "-c", str(source), "-o", str(partial)])
+        if done.returncode:
+            raise failure(source.name, done.stderr)
+        partial.replace(output)
+    return objects
+
+
+def _kernel_json(kernel: Kernel) -> dict[str, Any]:
+    return {
+        "name": kernel.host_name,
+        "file": kernel.declaration.file,
+        "line": kernel.declaration.line,
+        "parameters": [
+            [p.name, p.declaration, p.kind.value, p.index, p.attribute, p.reference, p.read_only]
+            for p in kernel.parameters
+        ],
+    }
+
+
+def _load(folder: Path, content: Mapping[str, Any]) -> Build:
+    kernels = tuple(
+        (kernel["name"], kernel["file"], kernel["line"], tuple(map(_parameter, enumerate(kernel["parameters"]))))
+        for kernel in content["kernels"]
+    )
+    sites = tuple((file, line) for file, line in content["sites"])
+    return Build(folder / "library.so", kernels, sites)
+
+
+def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:
+    position, (name, text, kind, index, attribute, reference, read_only) = stored
+    return Parameter(position, name, text, ParameterKind(kind), index, attribute, reference, read_only)

@@ -1,0 +1,254 @@
+"""What Metal's C++ has and Clang's C++ for OpenCL has not, as edits of the preprocessed text.
+
+Five small differences: classes must be copyable out of ``constant``; vectors are classes, so swizzles become calls;
+function pointers as template parameters must be references; ``threadgroup`` variables get their memory from the
+executor; and the ``[[host_name]]`` of an instantiation is not something Clang parses. None of the edits adds or
+removes a newline, so that lines stay what they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from stackproof.metal.tokens import Edit, TokenStream
+
+_SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{2,4}")
+_ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
+_STATEMENT_STARTS = (";", "{", "}")
+
+
+def dialect_edits(tokens: TokenStream) -> list[Edit]:
+    """All edits that do not depend on kernels."""
+    return [
+        *_copyable_classes(tokens),
+        *_swizzles(tokens),
+        *_function_parameters(tokens),
+        *_array_parameters(tokens),
+        *_literals(tokens),
+        *_conditionals(tokens),
+        *_threadgroup_variables(tokens),
+    ]
+
+
+def class_bodies(tokens: TokenStream) -> Iterator[tuple[int, int, int]]:
+    """Every class definition: index of ``struct`` or ``class``, of its name, and of its opening brace."""
+    for index, token in enumerate(tokens):
+        if token.text not in ("struct", "class") or token.kind != "word":
+            continue
+        if tokens.is_text(index - 1, "enum"):
+            continue
+        name = index + 1
+        while tokens.is_text(name, "[", "alignas", "__attribute__"):
+            name = tokens.partner[name if tokens.is_text(name, "[") else name + 1] + 1
+        if name >= len(tokens) or tokens[name].kind != "word":
+            continue
+        at = tokens.skip_angles(name + 1)
+        if tokens.is_text(at, "final"):
+            at += 1
+        if tokens.is_text(at, ":"):
+            while at < len(tokens) and not tokens.is_text(at, "{", ";"):
+                at = max(tokens.skip_angles(at), at + 1)
+        if tokens.is_text(at, "{"):
+            yield index, name, at
+
+
+def _copyable_classes(tokens: TokenStream) -> Iterator[Edit]:
+    for keyword, name, brace in class_bodies(tokens):
+        title = tokens[name].text
+        has_constructor = copies = False
+        at = brace + 1
+        while at < tokens.partner[brace]:
+            if tokens.is_text(at, title) and tokens.is_text(at + 1, "(") and not tokens.is_text(at - 1, "~", ".", "->"):
+                has_constructor = True
+                inside = [tokens[i].text for i in range(at + 2, tokens.partner[at + 1])]
+                copies = copies or (title in inside and "&" in inside)
+            copies = copies or (tokens.is_text(at, "operator") and tokens.is_text(at + 1, "="))
+            at = tokens.partner[at] + 1 if tokens.is_text(at, "{", "(", "[") else at + 1
+        if copies:
+            continue
+        macro = f"__METAL_HOST_COPIES{'_ONLY' if has_constructor else ''}({title})"
+        if tokens.is_text(keyword, "class"):
+            macro = f"public: {macro} private:"
+        yield Edit(tokens[brace].end, tokens[brace].end, f" {macro} ")
+
+
+def _declared_fields(tokens: TokenStream) -> set[str]:
+    """Members of the source's own classes that are spelled like a swizzle: those are left alone everywhere."""
+    fields = set()
+    for _, _, brace in class_bodies(tokens):
+        at = brace + 1
+        while at < tokens.partner[brace]:
+            if _SWIZZLE.fullmatch(tokens[at].text) and tokens.is_text(at + 1, ";", ",", "[", "="):
+                fields.add(tokens[at].text)
+            at = tokens.partner[at] + 1 if tokens.is_text(at, "{", "(", "[") else at + 1
+    return fields
+
+
+def _swizzles(tokens: TokenStream) -> Iterator[Edit]:
+    own = _declared_fields(tokens)
+    for index, token in enumerate(tokens):
+        if token.text not in (".", "->") or index + 1 >= len(tokens):
+            continue
+        name = tokens[index + 1]
+        if name.text in own or not _SWIZZLE.fullmatch(name.text) or tokens.is_text(index + 2, "("):
+            continue
+        letters = "xyzw" if name.text[0] in "xyzw" else "rgba"
+        lanes = ", ".join(str(letters.index(letter)) for letter in name.text)
+        method = "__swizzle_into" if tokens.is_text(index + 2, *_ASSIGNMENTS) else "__swizzle"
+        yield Edit(name.start, name.end, f"{method}(__metal_host::lanes<{lanes}>{{}})")
+
+
+def _function_parameters(tokens: TokenStream) -> Iterator[Edit]:
+    """``template <R (*F)(A)>`` to ``template <R (&F)(A)>``: Clang cannot match the former's address space."""
+    for index, token in enumerate(tokens):
+        if token.text != "template" or not tokens.is_text(index + 1, "<"):
+            continue
+        for at in range(index + 2, tokens.skip_angles(index + 1)):
+            if (
+                tokens.is_text(at, "(")
+                and tokens.is_text(at + 1, "*")
+                and tokens.is_text(at + 3, ")")
+                and tokens.is_text(at + 4, "(")
+            ):
+                yield Edit(tokens[at + 1].start, tokens[at + 1].end, "&")
+
+
+def _literals(tokens: TokenStream) -> Iterator[Edit]:
+    """``1.5`` to ``1.5f``: Metal has no double. (Clang's option for that forgets literals inside templates.)"""
+    for token in tokens:
+        if token.kind != "number":
+            continue
+        text = token.text.lower()
+        hexadecimal = text.startswith("0x")
+        is_float = "p" in text if hexadecimal else bool(re.search(r"[.e]", text))
+        if not is_float or (text.endswith("f") and not text.endswith("bf")):
+            continue
+        if text.endswith(("h", "bf")):
+            name, number = ("bfloat", token.text[:-2]) if text.endswith("bf") else ("half", token.text[:-1])
+            yield Edit(token.start, token.end, f"{name}({number}f)")
+        else:
+            yield Edit(token.end, token.end, "f")
+
+
+def _conditionals(tokens: TokenStream) -> Iterator[Edit]:
+    """``c ? a : b`` to ``c ? value(a) : value(b)``: Clang finds no common type of a class object and a temporary of it,
+    since only the object has an address space."""
+    for index, token in enumerate(tokens):
+        if token.text != "?":
+            continue
+        colon = _matching_colon(tokens, index + 1)
+        if colon:
+            for low, high in ((index + 1, colon), (colon + 1, _operand_end(tokens, colon + 1))):
+                yield Edit(tokens[low].start, tokens[low].start, "__metal_host::value(")
+                yield Edit(tokens[high - 1].end, tokens[high - 1].end, ")")
+
+
+def _matching_colon(tokens: TokenStream, at: int) -> int:
+    nested = 0
+    while at < len(tokens) and not tokens.is_text(at, ";", ")", "]", "}"):
+        if tokens.is_text(at, "?"):
+            nested += 1
+        elif tokens.is_text(at, ":"):
+            if not nested:
+                return at
+            nested -= 1
+        at = tokens.partner[at] + 1 if tokens.is_text(at, "(", "[", "{") else at + 1
+    return 0
+
+
+def _operand_end(tokens: TokenStream, at: int) -> int:
+    nested = 0
+    while at < len(tokens) and not tokens.is_text(at, ";", ",", ")", "]", "}"):
+        if tokens.is_text(at, "?"):
+            nested += 1
+        elif tokens.is_text(at, ":"):
+            if not nested:
+                break
+            nested -= 1
+        after = tokens.skip_angles(at) if tokens[at - 1].kind == "word" else at
+        if after > at and tokens.is_text(after, "(", "::", "{"):
+            at = after
+        else:
+            at = tokens.partner[at] + 1 if tokens.is_text(at, "(", "[", "{") else at + 1
+    return at
+
+
+def _array_parameters(tokens: TokenStream) -> Iterator[Edit]:
+    """``f(T a[4])`` to ``f(thread T a[4])``: Metal's default, which template deduction in Clang needs spelled out."""
+    spaces = {"thread", "threadgroup", "device", "constant"}
+    for index, token in enumerate(tokens):
+        if token.text != "(" or (
+            not tokens.is_text(index - 1, ">") and (index == 0 or tokens[index - 1].kind != "word")
+        ):
+            continue
+        for low, high in tokens.split(index + 1, tokens.partner[index]):
+            bracket = next(
+                (i for i in range(low, high) if tokens.is_text(i, "[") and not tokens.is_text(i + 1, "[")), 0
+            )
+            if (
+                bracket - low < 2
+                or tokens[bracket - 1].kind != "word"
+                or spaces & {t.text for t in tokens[low:bracket]}
+            ):
+                continue
+            before = bracket - 2
+            typed = tokens[before].kind == "word" or tokens.is_text(before, ">")
+            if typed and all(
+                tokens[i].kind == "word" or tokens[i].text in ("<", ">", "::", ",") for i in range(low, bracket)
+            ):
+                yield Edit(tokens[low].start, tokens[low].start, "thread ")
+
+
+def _threadgroup_variables(tokens: TokenStream) -> Iterator[Edit]:
+    for index, token in enumerate(tokens):
+        if token.text != "threadgroup" or token.kind != "word":
+            continue
+        start = index
+        while tokens.is_text(start - 1, "const", "volatile", "static"):
+            start -= 1
+        if tokens.is_text(start - 1, ")") and tokens.is_text(tokens.partner[start - 1] - 1, "alignas"):
+            start = tokens.partner[start - 1] - 1
+        if start > 0 and not tokens.is_text(start - 1, *_STATEMENT_STARTS):
+            continue
+        end = _declaration_end(tokens, index + 1)
+        if end:
+            text = "".join(_declarations(tokens, index + 1, end))
+            yield Edit(tokens[start].start, tokens[end].end, text)
+
+
+def _declaration_end(tokens: TokenStream, begin: int) -> int:
+    """The index of the ``;`` of a plain variable declaration; 0 for pointers, references, functions, parameters."""
+    at = begin
+    while at < len(tokens):
+        after = tokens.skip_angles(at)
+        if after > at:
+            at = after
+            continue
+        text = tokens[at].text
+        if text == ";":
+            return at
+        if text in ("*", "&", "=", "(", ")", "{", "}"):
+            return 0
+        at = tokens.partner[at] + 1 if text == "[" else at + 1
+    return 0
+
+
+def _declarations(tokens: TokenStream, begin: int, end: int) -> Iterator[str]:
+    first_begin, first_end = tokens.split(begin, end)[0]
+    name = next((i for i in range(first_begin, first_end) if tokens.is_text(i, "[")), first_end) - 1
+    # A type such as `array<float, 4>` may hold brackets of its own: the name is the last word before the dimensions.
+    while tokens.skip_angles(name) > name:
+        name += 1
+    kind = tokens.source(begin, name)
+    for number, (low, high) in enumerate(tokens.split(begin, end)):
+        at = name if number == 0 else low
+        dimensions = tokens.source(at + 1, high)
+        title = tokens[at].text
+        target = f"(*){dimensions}" if dimensions else "*"
+        declared = f"(&{title}){dimensions}" if dimensions else f"&{title}"
+        identifier = tokens[at].start
+        yield (
+            f"threadgroup {kind} {declared} = *(threadgroup {kind} {target})"
+            f"__metal_host_threadgroup({identifier}, sizeof({kind} {dimensions})); "
+        )

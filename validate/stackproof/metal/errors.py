@@ -1,0 +1,40 @@
+"""How compiling or calling a Metal source can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from patchstack.errors import PatchstackError
+from stackproof.metal.model import Diagnostic
+
+
+@dataclass
+class MetalError(PatchstackError):
+    """Base of the errors of this package."""
+
+
+@dataclass
+class CompileError(MetalError):
+    """The source does not compile.
+
+    Attributes:
+        diagnostics: everything the compiler said, in its order.
+    """
+
+    diagnostics: Sequence[Diagnostic] = field(default=())
+
+
+@dataclass
+class ToolchainError(MetalError):
+    """No compiler that understands C++ for OpenCL was found."""
+
+
+@dataclass
+class CallError(MetalError):
+    """A kernel was called with arguments that do not fit its signature."""
+
+
+@dataclass
+class RewriteError(MetalError):
+    """The source has a kernel whose entry point cannot be derived."""

@@ -1,0 +1,117 @@
+"""Type-checks every kernel instantiation of a source with its address spaces, by the rules of one Metal version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from stackproof.metal.build import LANGUAGE, Rewritten, Source, preprocess, rewrite
+from stackproof.metal.kernels import Kernel, KernelDeclaration
+from stackproof.metal.model import Diagnostic
+from stackproof.metal.tokens import TokenStream
+from stackproof.metal.toolchain import INCLUDE, find_toolchain, parse_diagnostics
+
+# What Apple's compiler rejects and Clang only warns of, by warning option. C++17 came with Metal 4.
+_ERRORS_BEFORE_METAL_4 = ("pre-c++17-compat",)
+_WARNINGS = (
+    "-Wuninitialized",
+    "-Wsometimes-uninitialized",
+    "-Wconditional-uninitialized",
+    "-Wreturn-type",
+    "-Wparentheses",
+    "-Wshadow",
+    "-Wunused-variable",
+    "-Wno-unused-const-variable",
+)
+IMPLICIT_BFLOAT = "implicit-bfloat"
+_TO_BFLOAT = re.compile(
+    r"conversion from '[^']*(?:float|half)[^']*' to '[^']*bfloat|overload resolution selected deleted operator '='"
+)
+
+
+@dataclass(frozen=True)
+class CheckedSource:
+    """The result of one check.
+
+    Attributes:
+        source: what was checked, with its version.
+        kernels: all that can be launched.
+        declarations: every ``kernel`` of the source, templates included.
+        tokens: of the preprocessed text, for static rules.
+        errors: what would not compile, at the source's own lines.
+        warnings: what compiles but deserves a look.
+    """
+
+    source: Source
+    kernels: tuple[Kernel, ...]
+    declarations: tuple[KernelDeclaration, ...]
+    tokens: TokenStream
+    errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def check_source(source: Source) -> CheckedSource:
+    """Type-check one source.
+
+    Raises:
+        CompileError: the preprocessor fails (a missing include); everything later is in ``errors``.
+        RewriteError: a kernel parameter is bound to nothing.
+        ToolchainError: there is no compiler.
+    """
+    toolchain = find_toolchain()
+    text = preprocess(source, toolchain)
+    rewritten = rewrite(text, entry_points=False)
+    flags = [*LANGUAGE, *source.macros, "-isystem", str(INCLUDE), "-Wno-everything", *_WARNINGS]
+    if source.version_macro < 400:
+        flags += [f"-W{flag}" for flag in _ERRORS_BEFORE_METAL_4]
+    done = toolchain.run(
+        [*flags, "-ferror-limit=100", "-fno-spell-checking", "-fsyntax-only", "-"], stdin=rewritten.text
+    )
+    found = [_judged(source, one) for one in _at_source_lines(parse_diagnostics(done.stderr))]
+    errors = tuple(_once(one for one in found if one.severity == "error"))
+    if done.returncode and not errors:
+        errors = (Diagnostic("error", done.stderr.strip()[-300:] or "the compiler failed", str(source.path), 0),)
+    warnings = tuple(_once(one for one in found if one.severity == "warning"))
+    return _result(source, rewritten, errors, warnings)
+
+
+def _result(
+    source: Source, rewritten: Rewritten, errors: tuple[Diagnostic, ...], warnings: tuple[Diagnostic, ...]
+) -> CheckedSource:
+    return CheckedSource(source, rewritten.kernels, rewritten.declarations, rewritten.tokens, errors, warnings)
+
+
+def _at_source_lines(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Errors and warnings; one inside this package's headers moves to the source line that led there."""
+    for index, one in enumerate(diagnostics):
+        if one.severity == "note":
+            continue
+        if one.file.startswith(str(INCLUDE)):
+            for note in diagnostics[index + 1 :]:
+                if note.severity != "note":
+                    break
+                if not note.file.startswith(str(INCLUDE)) and "here" in note.message:
+                    one = replace(one, file=note.file, line=note.line, column=note.column)
+                    break
+        yield one
+
+
+def _judged(source: Source, one: Diagnostic) -> Diagnostic:
+    """The severity that Metal gives it."""
+    if one.flag in _ERRORS_BEFORE_METAL_4:
+        message = f"{one.message} (Metal {source.metal_version} is based on C++14)"
+        return replace(one, severity="error", message=message)
+    if one.severity == "error" and _TO_BFLOAT.search(one.message):
+        return replace(one, flag=IMPLICIT_BFLOAT, message=one.message + " (Metal has no implicit conversion to bfloat)")
+    return one
+
+
+def _once(diagnostics: Iterator[Diagnostic]) -> Iterator[Diagnostic]:
+    """Each message once per place: every instantiation repeats it."""
+    seen = set()
+    for one in diagnostics:
+        key = (one.file, one.line, one.flag or one.message)
+        if key not in seen:
+            seen.add(key)
+            yield one
