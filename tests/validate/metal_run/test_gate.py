@@ -1,0 +1,114 @@
+"""The gate on small repositories: passes the overlay's kernels, and says what is wrong with others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from overlay_kernels import KERNELS, OVERLAY, TORCH_HEADERS
+from patchstack.cache import cache_dir
+from patchstack.git import Repository
+from stackproof.metal_run.gate import LIMITS, MetalRunGate
+from stackproof.model import GateContext, GateResult, Verdict
+
+OP = "grid_sampler_2d_backward"
+SOURCE = f"{KERNELS}/GridSampler.metal"
+
+
+def commit(root: Path, message: str) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", message]):
+        subprocess.run(["git", "-C", str(root), *command], check=True)
+
+
+def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
+    """A repository with the overlay's kernels, texts replaced by file name, and the headers that they include."""
+    for name in ("GridSampler.h", "GridSampler.metal"):
+        text = (OVERLAY / KERNELS / name).read_text()
+        old, new = changes.get(name, ("", ""))
+        assert old in text
+        (root / KERNELS).mkdir(parents=True, exist_ok=True)
+        (root / KERNELS / name).write_text(text.replace(old, new) if old else text)
+    shutil.copytree(TORCH_HEADERS / "c10/metal", root / "c10/metal")
+    commit(root, "tree")
+
+
+def judged(root: Path, changes: dict[str, tuple[str, str]] | None = None, **options: object) -> GateResult:
+    """The gate's result for the repository at ``root``, which is made unless it is there."""
+    if not root.exists():
+        small_tree(root, changes or {})
+    with Repository.open(root) as repository:
+        head = repository.commit("HEAD").hash
+        settings = {"ops": [OP], "run_modes": ["plain"], "small": True, **options}
+        return MetalRunGate().run(GateContext(repository, head, head, cache_dir(), options=settings))
+
+
+def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> None:
+    result = judged(tmp_path / "tree", match="bicubic, reflection, align")
+    assert [finding.message for finding in result.findings] == []
+    assert result.verdict is Verdict.PASSED
+    assert result.cases == 3 * 15
+    assert result.worst_error is not None
+    assert result.worst_error < 4
+    assert {row["dtype"] for row in result.details["table"]} == {"float32", "float16", "bfloat16"}
+    assert "bicubic, reflection, align_corners" in result.details["text"]
+    assert tuple(result.limits) == LIMITS
+
+
+def test_a_wrong_kernel_fails_with_the_mode_and_the_number_of_cases(tmp_path: Path) -> None:
+    result = judged(
+        tmp_path / "tree",
+        {"GridSampler.metal": ("rint(pixel.position)", "floor(pixel.position + 0.5f)")},
+        match="zeros",
+    )
+    assert result.verdict is Verdict.FAILED
+    assert 0 < result.failed < result.cases
+    messages = [finding.message for finding in result.findings]
+    assert {finding.rule for finding in result.findings} == {"wrong-value"}
+    assert result.cases > 200
+    assert all("nearest" in message and "grad_input is off" in message for message in messages)
+    assert any("more like it" in message for message in messages)
+
+
+def test_a_kernel_that_does_not_compile_fails_at_its_line(tmp_path: Path) -> None:
+    fault = "const auto nearest = rint(pixel.position);"
+    change = (fault, "const auto nearest = no_such_name(pixel.position);")
+    result = judged(tmp_path / "tree", {"GridSampler.metal": change})
+    line = (OVERLAY / SOURCE).read_text()[: (OVERLAY / SOURCE).read_text().index(fault)].count("\n") + 1
+    assert result.verdict is Verdict.FAILED
+    assert (SOURCE, line, "compile") in {(finding.path, finding.line, finding.rule) for finding in result.findings}
+
+
+def test_a_kernel_that_takes_the_process_down_is_a_finding(tmp_path: Path) -> None:
+    fault = ("grad_grid[2 * position] =", "*(device int*)16 = 1;\n  grad_grid[2 * position] =")
+    result = judged(tmp_path / "tree", {"GridSampler.metal": fault}, run_modes=["plain"])
+    assert result.verdict is Verdict.FAILED
+    messages = {finding.rule: finding.message for finding in result.findings}
+    assert "killed by SIGSEGV" in messages["crash"]
+    assert "given up after 3 crashes" in messages["not-run"]
+
+
+def test_a_missing_kernel_source_fails_and_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    small_tree(root, {})
+    (root / SOURCE).unlink()
+    commit(root, "without kernels")
+    result = judged(root)
+    assert result.verdict is Verdict.FAILED
+    assert SOURCE in result.findings[0].message
+
+
+@pytest.mark.parametrize("ops", [["no_such_op"], ["no_such_op", "another"]])
+def test_ops_without_a_proof_are_not_run_and_not_passed(tmp_path: Path, ops: list[str]) -> None:
+    result = judged(tmp_path / "tree", ops=ops)
+    assert result.verdict is Verdict.NOT_RUN
+    assert "no_such_op" in result.reason
+
+
+def test_a_match_that_selects_nothing_is_not_a_pass(tmp_path: Path) -> None:
+    result = judged(tmp_path / "tree", match="no such batch")
+    assert result.verdict is Verdict.NOT_RUN
+    assert "no batch" in result.reason

@@ -1,0 +1,206 @@
+"""The gate "metal-run": the kernels of the head commit run on this host, op by op, in every run mode.
+
+The plain run has the whole matrix of each op's proof; the detectors, which are slow, have a small one that reaches
+every kernel. What a run here cannot show is said in the result's limits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from patchstack.errors import PatchstackError
+from patchstack.git import Tree
+from patchstack.series import load_series
+from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.metal_run.report import ERROR_UNIT, Table, render
+from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.worker import PLAIN, RUN_MODES, Done, OpSource, Setup, Task, peak_bytes
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.ops import CaseResult, OpProof, proof_for
+
+NAME = "metal-run"
+LIMITS = (
+    "The kernels were compiled by clang for this host: what Apple's compiler makes of them was not run.",
+    "Threads ran on CPU cores: races that only an Apple GPU's memory ordering shows were not looked for.",
+    "Nothing here says how fast the kernels are on an Apple GPU.",
+)
+# A kernel that crashes everywhere would otherwise cost a new process for each unit.
+_CRASHES_TO_GIVE_UP = 3
+# Seconds for one unit or one compilation; a kernel that loops for ever must not hold up the rest.
+_TIMEOUT = 300.0
+
+
+@dataclass
+class _Collected:
+    """What has come in so far."""
+
+    table: Table = field(default_factory=Table)
+    findings: list[Finding] = field(default_factory=list)
+    results: dict[str, list[CaseResult]] = field(default_factory=dict)
+    cases: int = 0
+    failed: int = 0
+    crashes: int = 0
+    peaks: dict[str, int] = field(default_factory=dict)
+
+
+class MetalRunGate:
+    """Implements :class:`stackproof.model.Gate`.
+
+    Options: ``series`` (name of the series whose ops are proved; the only one by default), ``ops`` (ops instead of
+    those of a series), ``run_modes`` (keys of ``RUN_MODES``; all by default), ``small`` (true: the small matrix in
+    plain mode too), ``match`` (only batches of cases whose label has this text, for work on a kernel).
+    """
+
+    name = NAME
+    summary = "the kernels run on the host: right values, no race, no access outside, nothing undefined"
+
+    def run(self, context: GateContext) -> GateResult:
+        """Judge the head commit's kernels."""
+        started = time.monotonic()
+        try:
+            ops = _ops(context.options)
+            proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
+            if not proofs:
+                reason = f"no proof exists for {', '.join(ops) or 'any op: the series names none'}"
+                return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+            sources = {proof.op: _materialise(context, proof) for proof in proofs}
+        except PatchstackError as error:
+            return _result([Finding(str(error), path=error.where, rule="not-run")], started)
+        unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
+        collected = _Collected(findings=list(unproved))
+        tasks = list(_tasks(proofs, context.options))
+        if not any(task.unit for task in tasks):
+            return GateResult(NAME, Verdict.NOT_RUN, reason="no batch of cases matches the options", limits=LIMITS)
+        setup = Setup(sources, context.cache / NAME)
+        for done, (task, answer) in enumerate(run_tasks(tasks, setup, jobs=context.jobs, timeout=_TIMEOUT), 1):
+            _collect(collected, task, answer, sources[task.op])
+            context.progress(done, len(tasks), task.label)
+            if collected.crashes == _CRASHES_TO_GIVE_UP and done < len(tasks):
+                collected.findings.append(_given_up(len(tasks) - done))
+                break
+        for proof in proofs:
+            collected.findings += proof.judge(collected.results.get(proof.op, []))
+        return _result(_merged(collected.findings), started, collected)
+
+
+def _ops(options: Mapping[str, Any]) -> tuple[str, ...]:
+    named = options.get("ops")
+    return tuple(named) if named else load_series(options.get("series")).ops
+
+
+def _without_proof(op: str) -> Finding:
+    return Finding(f"{op}: no proof exists for this op, its kernels were not run", rule="no-proof", fails=False)
+
+
+def _given_up(left: int) -> Finding:
+    message = f"given up after {_CRASHES_TO_GIVE_UP} crashes: {left} batches of cases were not run"
+    return Finding(message, rule="not-run")
+
+
+def _materialise(context: GateContext, proof: OpProof) -> OpSource:
+    tree = Tree.at(context.repository, context.head)
+    files = collect_sources(tree, proof.source)
+    root = write_sources(files, context.cache / NAME)
+    headers = tuple(_header(tree, path) for path in proof.headers)
+    include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
+    return OpSource(root, proof.source, include_dirs, headers)
+
+
+def _header(tree: Tree, path: str) -> bytes:
+    text = tree.read(path)
+    if text is None:
+        raise PatchstackError("the tree does not have this header", where=path, expected="the parameters of an op")
+    return text
+
+
+def _tasks(proofs: Sequence[OpProof], options: Mapping[str, Any]) -> Iterator[Task]:
+    run_modes = tuple(options.get("run_modes") or RUN_MODES)
+    for run_mode in run_modes:
+        for proof in proofs:
+            yield Task(proof.op, run_mode)
+    for run_mode in run_modes:
+        full = run_mode == PLAIN and not options.get("small", False)
+        for proof in proofs:
+            for unit in proof.units(full=full):
+                if options.get("match", "") in unit.label:
+                    yield Task(proof.op, run_mode, unit)
+
+
+def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpSource) -> None:
+    if isinstance(answer, Died):
+        collected.crashes += 1
+        collected.cases += task.unit.cases if task.unit else 0
+        collected.failed += task.unit.cases if task.unit else 0
+        collected.findings.append(Finding(f"{task.label}: {answer.reason}", path=source.source, rule="crash"))
+        return
+    collected.table.add(task.op, task.run_mode, answer.results)
+    collected.cases += len(answer.results)
+    collected.peaks[answer.process] = answer.peak_bytes
+    collected.findings += answer.findings
+    for result in answer.results:
+        if result.problems:
+            collected.failed += 1
+            collected.findings.append(_problem(task, result, source))
+    if task.run_mode == PLAIN:
+        collected.results.setdefault(task.op, []).extend(answer.results)
+
+
+def _problem(task: Task, result: CaseResult, source: OpSource) -> Finding:
+    where = f"{task.op}, {result.mode}, {result.dtype}"
+    return Finding(
+        f"{where}: {result.problems[0]} ({result.case}, {task.run_mode})",
+        path=source.source,
+        rule="wrong-value",
+        details={"problems": list(result.problems), "case": result.case, "run_mode": task.run_mode},
+    )
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding per rule and place: the first, with the number of the others; wrong values per op, mode and dtype."""
+    first: dict[tuple[str, str, int, str], Finding] = {}
+    count: dict[tuple[str, str, int, str], int] = {}
+    for finding in findings:
+        subject = finding.message.rsplit(": ", 1)[0] if not finding.line else ""
+        key = (finding.rule, finding.path, finding.line, subject)
+        first.setdefault(key, finding)
+        count[key] = count.get(key, 0) + 1
+    merged = [
+        finding
+        if count[key] == 1
+        else Finding(
+            f"{finding.message} and {count[key] - 1} more like it",
+            finding.path,
+            finding.line,
+            finding.rule,
+            finding.fails,
+            finding.details,
+        )
+        for key, finding in first.items()
+    ]
+    return sorted(merged, key=lambda finding: (finding.path, finding.line, finding.rule))
+
+
+def _result(findings: Sequence[Finding], started: float, collected: _Collected | None = None) -> GateResult:
+    seen = collected or _Collected()
+    rows = seen.table.rows
+    fails = any(finding.fails for finding in findings)
+    errors = [error for row in rows for error in row.errors.values()]
+    return GateResult(
+        NAME,
+        Verdict.FAILED if fails or seen.failed or not seen.cases else Verdict.PASSED,
+        cases=seen.cases,
+        failed=seen.failed,
+        worst_error=max(errors, default=None),
+        seconds=time.monotonic() - started,
+        findings=findings,
+        details={
+            "error_unit": ERROR_UNIT,
+            "table": [row.as_json() for row in rows],
+            "text": render(rows),
+            "peak_bytes": peak_bytes() + sum(seen.peaks.values()),
+        },
+        limits=LIMITS,
+    )

@@ -1,0 +1,170 @@
+"""What a worker process does: compile a source for a run mode once, and run units with it."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import current_process
+from pathlib import Path
+
+import torch
+
+from patchstack.errors import PatchstackError
+from stackproof.metal import ALL_DETECTORS, CompileError, MetalLibrary, Report, RunMode, compile_library
+from stackproof.model import Finding
+from stackproof.ops import CaseResult, Kernels, WorkUnit, proof_for
+
+PLAIN = "plain"
+
+# In the order of the report. The detectors share one instrumented build and one run.
+RUN_MODES: dict[str, RunMode] = {
+    PLAIN: RunMode.PLAIN,
+    "detectors": ALL_DETECTORS,
+    "permuted threads": RunMode.PERMUTED,
+    "fast math": RunMode.FAST_MATH,
+}
+
+
+@dataclass(frozen=True)
+class OpSource:
+    """Where the kernels of an op are, once materialised.
+
+    Attributes:
+        root: folder that stands for the top of the tree.
+        source: the ``.metal`` file, relative to ``root``.
+        include_dirs: folders to look for includes in.
+        headers: text of the headers that the proof asked for.
+    """
+
+    root: Path
+    source: str
+    include_dirs: tuple[Path, ...]
+    headers: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Compile for a run mode (``unit`` is ``None``), or run a unit in it.
+
+    Attributes:
+        op: aten name.
+        run_mode: key of :data:`RUN_MODES`.
+        unit: what to run.
+    """
+
+    op: str
+    run_mode: str
+    unit: WorkUnit | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.op}, {self.run_mode}: {self.unit.label if self.unit else 'compile'}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a task.
+
+    Attributes:
+        results: one for each case.
+        findings: what the detectors reported, and what went wrong outside any case.
+        seconds: wall time in the worker.
+        process: name of the worker.
+        peak_bytes: largest resident size of the worker so far.
+    """
+
+    results: tuple[CaseResult, ...]
+    findings: tuple[Finding, ...]
+    seconds: float
+    process: str
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all tasks of a gate run share; also the callable that the pool runs.
+
+    Attributes:
+        sources: by op.
+        cache: where compiled libraries are kept.
+    """
+
+    sources: Mapping[str, OpSource]
+    cache: Path
+
+    def __call__(self, task: Task) -> Done:
+        """Do one task; an exception becomes a finding."""
+        started = time.monotonic()
+        torch.set_num_threads(1)
+        results: tuple[CaseResult, ...] = ()
+        try:
+            results, findings = self._run(task)
+        except PatchstackError as error:
+            findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule="not-run"),)
+        except Exception as error:  # whatever a kernel call raises is a finding, the other units still run
+            details = {"traceback": traceback.format_exc()}
+            message = f"{task.label}: {type(error).__name__}: {error}"
+            findings = (Finding(message, path=self.sources[task.op].source, rule="not-run", details=details),)
+        return Done(results, findings, time.monotonic() - started, current_process().name, peak_bytes())
+
+    def _run(self, task: Task) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
+        source = self.sources[task.op]
+        library = _library(source, self.cache, RUN_MODES[task.run_mode])
+        if isinstance(library, CompileError):
+            # Said once, by the task that compiles; its units have nothing to add.
+            return (), _diagnosed(library, source) if task.unit is None else ()
+        if task.unit is None:
+            return (), ()
+        proof = proof_for(task.op)
+        assert proof is not None
+        library.clear_reports()
+        results = tuple(proof.run(task.unit, Kernels(library, source.headers, library.mark_undefined)))
+        return results, _reported(library, source, task)
+
+
+@cache
+def _library(source: OpSource, cache_folder: Path, mode: RunMode) -> MetalLibrary | CompileError:
+    try:
+        return compile_library(source.root / source.source, source.include_dirs, cache=cache_folder, mode=mode)
+    except CompileError as error:
+        return error
+
+
+def _reported(library: MetalLibrary, source: OpSource, task: Task) -> tuple[Finding, ...]:
+    reports: list[Report] = library.reports()
+    return tuple(
+        Finding(
+            f"{report.kernel}: {report.message}",
+            path=_in_tree(report.file, source.root),
+            line=report.line,
+            rule=report.kind.value,
+            details={"run_mode": task.run_mode, "unit": task.unit.label if task.unit else ""},
+        )
+        for report in reports
+    )
+
+
+def _diagnosed(error: CompileError, source: OpSource) -> tuple[Finding, ...]:
+    errors = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"]
+    if not errors:
+        return (Finding(str(error), path=source.source, rule="compile"),)
+    return tuple(
+        Finding(diagnostic.message, path=_in_tree(diagnostic.file, source.root), line=diagnostic.line, rule="compile")
+        for diagnostic in errors
+    )
+
+
+def _in_tree(file: str, root: Path) -> str:
+    path = Path(file)
+    return str(path.relative_to(root)) if path.is_relative_to(root) else file
+
+
+def peak_bytes() -> int:
+    """Largest resident size of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

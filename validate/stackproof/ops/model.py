@@ -1,0 +1,113 @@
+"""What an op's proof is, so that the gate that runs proofs knows nothing about any op.
+
+A proof cuts its work into units that can run in any process and any order; a unit runs many cases with one compiled
+library and says what it saw. Judging what needs all results together (an error no larger than the CPU's) comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from stackproof.model import Finding
+
+
+class KernelFunction(Protocol):
+    """One kernel, called as ``torch.mps.compile_shader`` has it."""
+
+    def __call__(
+        self,
+        *args: Any,
+        threads: int | Sequence[int] | None = None,
+        group_size: int | Sequence[int] | None = None,
+    ) -> None:
+        """Run it; tensors are written in place, ``bytes`` are a struct passed by value."""
+        ...
+
+
+class KernelLibrary(Protocol):
+    """Compiled kernels by name, on the host or on an Apple GPU."""
+
+    def __getattr__(self, name: str) -> KernelFunction: ...
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What a proof gets to run.
+
+    Attributes:
+        library: the compiled kernels of the op's source.
+        headers: text of the headers that :attr:`OpProof.headers` names, in that order.
+        mark_undefined: told of tensors that the next kernel must write before it reads them, for the detectors.
+    """
+
+    library: KernelLibrary
+    headers: tuple[bytes, ...]
+    mark_undefined: Callable[[Tensor], None] = lambda tensor: None
+
+
+@dataclass(frozen=True)
+class WorkUnit:
+    """A batch of cases that one process runs in one go; picklable.
+
+    Attributes:
+        op: aten name of the op.
+        label: for progress and for the report of a crash.
+        cases: how many cases the unit has.
+        key: what the proof needs to make the cases again.
+    """
+
+    op: str
+    label: str
+    cases: int
+    key: Any
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What one case showed; picklable.
+
+    Attributes:
+        mode: row of the table: how the op was called.
+        dtype: column of the table: name of the tensors' dtype.
+        case: shape, layout and mask, in words.
+        errors: by output, the largest error in units of the dtype's epsilon (see :mod:`stackproof.ops.measure`).
+        cpu_errors: the same of PyTorch's own CPU kernel in the same dtype on the same inputs, where it was asked.
+        problems: one sentence for each way in which the case failed; empty when it passed.
+    """
+
+    mode: str
+    dtype: str
+    case: str
+    errors: Mapping[str, float] = field(default_factory=dict)
+    cpu_errors: Mapping[str, float] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+class OpProof(Protocol):
+    """Everything that is known about proving one op right.
+
+    Attributes:
+        op: aten name of the op.
+        source: the ``.metal`` file in the tree that holds its kernels.
+        headers: files in the tree whose text the proof reads.
+    """
+
+    op: str
+    source: str
+    headers: tuple[str, ...]
+
+    def units(self, *, full: bool) -> Sequence[WorkUnit]:
+        """The whole matrix, or a small one that touches every kernel (for slow run modes)."""
+        ...
+
+    def run(self, unit: WorkUnit, kernels: Kernels) -> Sequence[CaseResult]:
+        """Run a unit's cases. A wrong value is a problem of its case, not an exception."""
+        ...
+
+    def judge(self, results: Sequence[CaseResult]) -> Sequence[Finding]:
+        """What follows from all results together; each case's own problems are not repeated."""
+        ...
