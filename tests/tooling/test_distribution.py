@@ -1,0 +1,111 @@
+"""The wheel carries everything: series, messages, overlay, stand-ins, and works from any folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from references import require_reference
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        check=True,
+        capture_output=True,
+    )
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel unpacked to where nothing of the checkout is near; dependencies come from the test environment."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def apply_stack(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "import sys; sys.argv[0] = 'apply-stack'; from patchstack.cli import main; main()"
+    identity = {
+        f"GIT_{who}_{what}": value
+        for who in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "A"), ("EMAIL", "a@b.c"))
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=os.environ | identity | {"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_wheel_holds_every_tracked_series_and_overlay_file(wheel: Path) -> None:
+    wanted = {
+        f"patchstack/_data/{file.relative_to(ROOT).as_posix()}"
+        for folder in ("patches", "aten_overlay")
+        for file in (ROOT / folder).rglob("*")
+        if file.is_file()
+    }
+    assert len(wanted) >= 5
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
+    assert "patchstack/cli.py" in names
+    assert "stackproof/cli.py" in names
+    assert any("standins/2.11/" in name and name.endswith("GridSampler.metal") for name in names)
+    (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
+    text = archive.read(entry_points).decode()
+    assert "apply-stack = patchstack.cli:main" in text
+    assert "validate-stack = stackproof.cli:main" in text
+
+
+def test_the_wheel_does_not_hold_tests_or_benchmarks(wheel: Path) -> None:
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(("tests", "bench"))]
+
+
+@pytest.mark.needs_reference
+def test_the_installed_wheel_applies_the_series_from_any_folder(installed: Path, tmp_path: Path) -> None:
+    tree = require_reference("2.11")
+    clone = tmp_path / "clone"
+    subprocess.run(
+        [
+            "git",
+            "clone",
+            "--quiet",
+            "--shared",
+            "--bare",
+            "--single-branch",
+            "--branch",
+            "main",
+            str(tree.path),
+            str(clone),
+        ],
+        check=True,
+    )
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    done = apply_stack(installed, elsewhere, "--onto", "main", "--repo", str(clone), "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["series"] == "grid_sampler"
+    assert report["branch"] == "stack/grid_sampler"
+    assert report["changes"][0]["commit"]
+    assert all(str(installed) in edit["manifest"] for edit in report["changes"][0]["edits"])

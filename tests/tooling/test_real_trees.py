@@ -1,0 +1,189 @@
+"""The series on real trees: what lands on 2.11, what 2.13 already has, what 2.6 lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchstack.cshim import parse_declarations
+from patchstack.git import Repository, Tree
+from patchstack.messages.rules import check_text
+from patchstack.torchgen_run import lay_out
+from references import require_reference
+
+pytestmark = pytest.mark.needs_reference
+
+SHIM = "torch/csrc/inductor/aoti_torch/generated/c_shim_mps.h"
+YAML = "aten/src/ATen/native/native_functions.yaml"
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@b.c",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@b.c",
+}
+
+
+def clone_of(name: str, folder: Path) -> Path:
+    tree = require_reference(name)
+    subprocess.run(
+        [
+            "git",
+            "clone",
+            "--quiet",
+            "--shared",
+            "--bare",
+            "--single-branch",
+            "--branch",
+            "main",
+            str(tree.path),
+            str(folder),
+        ],
+        check=True,
+    )
+    return folder
+
+
+def apply_stack(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "patchstack.cli", "--json", *arguments],
+        env=os.environ | IDENTITY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def git(repository: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(repository), *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def applied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A clone of the 2.11 tree with the stack, and the report."""
+    clone = clone_of("2.11", tmp_path_factory.mktemp("2.11") / "clone.git")
+    code, report, errors = apply_stack("--onto", "main", "--repo", str(clone))
+    assert code == 0, errors
+    return clone, report
+
+
+def commits_of(clone: Path) -> list[str]:
+    return git(clone, "rev-list", "--reverse", "main..stack/grid_sampler").split()
+
+
+def test_on_2_11_the_report_has_the_documented_keys(applied: tuple[Path, dict[str, Any]]) -> None:
+    clone, report = applied
+    assert Path(report["repository"]) == clone
+    assert (report["series"], report["onto"], report["branch"]) == ("grid_sampler", "main", "stack/grid_sampler")
+    assert report["tip"] == git(clone, "rev-parse", "stack/grid_sampler")
+    for change in report["changes"]:
+        assert {"id", "title", "upstream_state", "commit", "edits"} <= set(change)
+        assert change["upstream_state"] == "absent"
+        assert all(edit["rung"] for edit in change["edits"])
+
+
+def test_on_2_11_the_yaml_and_the_shim_gain_one_line_and_lose_none(applied: tuple[Path, dict[str, Any]]) -> None:
+    rows = git(applied[0], "diff", "--numstat", "main..stack/grid_sampler").splitlines()
+    counts = {path: (added, removed) for added, removed, path in (row.split("\t") for row in rows)}
+    assert counts[YAML] == ("1", "0")
+    assert counts[SHIM] == ("1", "0")
+
+
+def test_on_2_11_no_other_generated_file_changes(applied: tuple[Path, dict[str, Any]]) -> None:
+    changed = git(applied[0], "diff", "--name-only", "main..stack/grid_sampler").splitlines()
+    assert [path for path in changed if "/generated/" in path] == [SHIM]
+
+
+def test_on_2_11_no_schema_line_changes(applied: tuple[Path, dict[str, Any]]) -> None:
+    def schemas(commit: str) -> list[str]:
+        return [line for line in git(applied[0], "show", f"{commit}:{YAML}").splitlines() if line.startswith("- func:")]
+
+    assert schemas("main") == schemas("stack/grid_sampler")
+
+
+def torchgen_check(clone: Path, commit: str, folder: Path, *, without_shim_line: bool = False) -> int:
+    """The status of the commit's own torchgen in check mode, which compares the stored shim headers."""
+    tree = Tree.at(Repository.open(clone), commit)
+    lay_out(tree, folder, ["torchgen", "aten/src/ATen/native", "aten/src/ATen/templates", str(Path(SHIM).parent)])
+    if without_shim_line:
+        header = folder / SHIM
+        lines = header.read_text().splitlines(keepends=True)
+        header.write_text("".join(line for line in lines if "grid_sampler_2d_backward" not in line))
+    (folder / "out").mkdir()
+    command = [sys.executable, "-m", "torchgen.gen", "--mps", "--dry-run", "--install-dir", "out"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode
+
+
+@pytest.mark.slow
+def test_on_2_11_torchgen_in_check_mode_accepts_every_commit(
+    applied: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    commits = commits_of(applied[0])
+    assert commits
+    for commit in commits:
+        folder = tmp_path / commit
+        folder.mkdir()
+        assert torchgen_check(applied[0], commit, folder) == 0
+
+
+@pytest.mark.slow
+def test_torchgen_in_check_mode_refuses_the_stack_without_its_shim_line(
+    applied: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    assert torchgen_check(applied[0], "stack/grid_sampler", tmp_path, without_shim_line=True) != 0
+
+
+def test_the_new_declaration_is_the_one_that_torch_2_13_ships(applied: tuple[Path, dict[str, Any]]) -> None:
+    name = "aoti_torch_mps_grid_sampler_2d_backward"
+    newer = Tree.at(Repository.open(require_reference("2.13").path), "main").read(SHIM)
+    ours = Tree.at(Repository.open(applied[0]), "stack/grid_sampler").read(SHIM)
+    assert newer is not None
+    assert ours is not None
+    (theirs,) = (d.text for d in parse_declarations(newer) if d.name == name)
+    (made,) = (d.text for d in parse_declarations(ours) if d.name == name)
+    assert made == theirs
+
+
+def test_every_commit_message_passes_every_rule(applied: tuple[Path, dict[str, Any]]) -> None:
+    for commit in commits_of(applied[0]):
+        assert check_text(git(applied[0], "log", "-1", "--format=%B", commit) + "\n") == ()
+
+
+def test_applied_again_on_top_of_itself_every_change_is_identical(applied: tuple[Path, dict[str, Any]]) -> None:
+    code, report, _ = apply_stack("--onto", report_tip(applied), "--repo", str(applied[0]), "--branch", "again")
+    assert code == 0
+    assert {change["upstream_state"] for change in report["changes"]} == {"identical"}
+    assert report["tip"] is None
+
+
+def report_tip(applied: tuple[Path, dict[str, Any]]) -> str:
+    return str(applied[1]["tip"])
+
+
+def test_on_2_13_the_change_is_present_upstream_and_nothing_is_written(tmp_path: Path) -> None:
+    clone = clone_of("2.13", tmp_path / "clone.git")
+    before = git(clone, "for-each-ref")
+    code, report, errors = apply_stack("--onto", "main", "--repo", str(clone))
+    assert code == 0, errors
+    assert [change["upstream_state"] for change in report["changes"]] == ["present upstream"]
+    assert report["conflicts"] == []
+    assert git(clone, "for-each-ref") == before
+
+
+def test_on_2_6_the_refusal_names_everything_the_tree_lacks(tmp_path: Path) -> None:
+    clone = clone_of("2.6", tmp_path / "clone.git")
+    before = git(clone, "for-each-ref")
+    code, report, errors = apply_stack("--onto", "main", "--repo", str(clone))
+    assert code == 4
+    for missing in ("kernels/GridSampler.metal", "kernels/GridSampler.h", "c10/metal/atomic.h", "c_shim_mps.h"):
+        assert missing in report["error"]["problem"]
+    assert errors.count("\n") == 1
+    assert git(clone, "for-each-ref") == before

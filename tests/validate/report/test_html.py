@@ -1,0 +1,133 @@
+"""The HTML report: one file, well formed, with nothing loaded, and each limit next to its result."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from stackproof.model import GateResult, Verdict
+from stackproof.report import RunReport
+from stackproof.report.html import render
+from stackproof.report.svg import LogScale
+
+_VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Reader(HTMLParser):
+    """Checks nesting, and collects ids, links, elements, and the text of each table row."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.rows: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        facts = dict(attributes)
+        self.attributes |= set(facts)
+        if facts.get("id"):
+            self.ids.append(str(facts["id"]))
+        if facts.get("href"):
+            self.links.append(str(facts["href"]))
+        if tag == "tr":
+            self.rows.append("")
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "tr" in self.open:
+            self.rows[-1] += data
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere(report: RunReport) -> None:
+    page = Reader(render(report))
+    assert len(set(page.ids)) == len(page.ids)
+    assert page.links
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+
+
+def test_the_page_loads_and_runs_nothing(report: RunReport) -> None:
+    text = render(report)
+    page = Reader(text)
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "embed", "base"})
+    assert page.attributes.isdisjoint({"src", "srcset", "onclick", "onload", "action", "xlink:href"})
+    assert all(link.startswith("#") for link in page.links)
+    assert not re.search(r"url\(|@import|https?:", text)
+
+
+def test_text_from_gates_cannot_become_markup(report: RunReport) -> None:
+    text = render(report)
+    assert "off by &lt;130&gt; &amp;" in text
+    assert "<another>" not in text
+    assert "<any>" not in text
+
+
+def test_limits_and_reasons_stand_in_the_row_of_their_result(report: RunReport) -> None:
+    rows = Reader(render(report)).rows
+    metal_run = next(row for row in rows if row.startswith("metal-run"))
+    build = next(row for row in rows if row.startswith("build"))
+    assert "Not shown by this:Apple's compiler was not run." in metal_run
+    assert "needs macOS & Xcode" in build
+    assert "nothing was built" in build
+
+
+def test_there_is_a_plot_of_times_and_one_of_errors_for_each_way_of_running(report: RunReport) -> None:
+    text = render(report)
+    assert text.count('aria-label="seconds of each gate"') == 1
+    whole = text[: text.index("Commit 1:")]
+    assert whole.count('aria-label="largest errors by mode and dtype, in epsilons"') == 2
+    assert "worst, float16: kernel grad_grid inf" in text
+    assert "best, float32: CPU grad_input 0.25" in text
+
+
+def test_a_partial_report_says_so_at_the_top(report: RunReport) -> None:
+    text = render(report)
+    assert text.index("Partial report") < text.index("<table")
+
+
+def test_the_page_has_colours_for_light_and_dark(report: RunReport) -> None:
+    assert "prefers-color-scheme: dark" in render(report)
+
+
+@pytest.mark.parametrize("values", [[0.5, 2.0], [0.0, math.inf, math.nan], [1e-30, 1e30], [], [3.85], [1.0]])
+def test_every_value_lands_on_the_scale(values: list[float]) -> None:
+    scale = LogScale.over(values, 200.0)
+    places = [scale(value) for value in [*values, 1.0]]
+    assert all(0.0 <= place <= 200.0 for place in places)
+    assert 3 <= scale.last - scale.first <= 8
+
+
+def test_larger_errors_lie_further_right() -> None:
+    scale = LogScale.over([0.01, 100.0], 200.0)
+    assert scale(0.0) == 0.0
+    assert scale(0.1) < scale(1.0) < scale(10.0) < scale(math.inf) == 200.0
+
+
+def test_lists_of_records_become_tables_and_other_details_are_folded_away(report: RunReport) -> None:
+    records = [{"name": "<one>", "seconds": 0.123456, "ok": True}, {"name": "two", "seconds": 2.0, "ok": None}]
+    result = GateResult(
+        "g", Verdict.PASSED, cases=1, details={"scenarios": records, "summary": "In short.", "odd": [{"a": [1]}, 2]}
+    )
+    text = render(RunReport("r", "b", "h", [result]))
+    rows = Reader(text).rows
+    assert "<p>In short.</p>" in text
+    assert "scenarios (2)" in text
+    assert "<one>0.123yes" in rows
+    assert "two2" in rows
+    assert "&quot;odd&quot;" in text

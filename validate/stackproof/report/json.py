@@ -1,0 +1,84 @@
+"""The run as JSON: strict JSON, which has no infinities and no NaN."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stackproof.model import Finding, GateResult
+from stackproof.report.model import CommitReport, RunReport, overall
+
+
+def as_json(report: RunReport) -> dict[str, Any]:
+    """The whole run as plain data.
+
+    ``verdict`` counts every commit; ``gates`` are those of the whole range, ``commits`` those of each commit.
+    """
+    return {
+        "verdict": report.verdict.value,
+        "partial": report.partial,
+        "repository": report.repository,
+        "base": report.base,
+        "head": report.head,
+        "started": report.started.isoformat(),
+        "seconds": round(report.seconds, 3),
+        "environment": dict(report.environment),
+        "gates": [_gate(result) for result in report.results],
+        "commits": [_commit(commit) for commit in report.commits],
+    }
+
+
+def render(report: RunReport) -> str:
+    """The same as text, ending with a line feed."""
+    return json.dumps(as_json(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Any value as something that strict JSON has: infinities and NaN as words, what JSON does not know as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (str, int, bool)) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, bytes):
+        return [plain(inner) for inner in value]
+    return str(value)
+
+
+def _commit(commit: CommitReport) -> dict[str, Any]:
+    return {
+        "commit": commit.commit,
+        "base": commit.base,
+        "title": commit.title,
+        "verdict": overall(commit.results).value,
+        "gates": [_gate(result) for result in commit.results],
+    }
+
+
+def _gate(result: GateResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "verdict": result.verdict.value,
+        "cases": result.cases,
+        "failed": result.failed,
+        "worst_error": plain(result.worst_error),
+        "seconds": round(result.seconds, 3),
+        "reason": result.reason,
+        "limits": list(result.limits),
+        "findings": [_finding(finding) for finding in result.findings],
+        "details": plain(result.details),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "message": finding.message,
+        "path": finding.path,
+        "line": finding.line,
+        "rule": finding.rule,
+        "fails": finding.fails,
+        "details": plain(finding.details),
+    }

@@ -1,0 +1,83 @@
+"""What goes over the pipe between ``validate-stack`` and the process that runs its gates; all of it picklable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from patchstack.git import GitCommitHash
+from stackproof.gates import GateEntry
+from stackproof.model import GateResult
+
+
+@dataclass(frozen=True)
+class Job:
+    """One gate on one range.
+
+    Attributes:
+        entry: which gate.
+        repository: folder to open; the process has its own connection to git.
+        base: see :class:`stackproof.model.GateContext`, as the following.
+        head: the commit to judge.
+        cache: folder for heavy things.
+        jobs: processes at once.
+        options: the gates' options by name.
+    """
+
+    entry: GateEntry
+    repository: Path
+    base: GitCommitHash
+    head: GitCommitHash
+    cache: Path
+    jobs: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """What was asked for, for a report."""
+        return (
+            f"gate {self.entry.name} ({self.entry.factory})\nrepository {self.repository}\n"
+            f"base {self.base}\nhead {self.head}\noptions {dict(self.options)}"
+        )
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """A gate has something to show while it runs."""
+
+    done: int
+    total: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A gate came to a result."""
+
+    result: GateResult
+
+
+@dataclass(frozen=True)
+class PackageMissing:
+    """A gate could not be loaded for want of a package."""
+
+    package: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """A gate raised what no gate should raise.
+
+    Attributes:
+        kind: name of the exception's class.
+        message: its text.
+        traceback: for the report file, never for the terminal.
+    """
+
+    kind: str
+    message: str
+    traceback: str
+
+
+Answer = Progressed | Ended | PackageMissing | Raised

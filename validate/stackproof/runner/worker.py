@@ -1,0 +1,85 @@
+"""The process that runs gates: takes a job, sends progress and one answer, takes the next.
+
+It leads a session of its own, so that the terminal's Ctrl-C reaches ``validate-stack`` alone, which then ends this
+process with everything below it. Should ``validate-stack`` itself be killed, the lifeline breaks, and the process takes
+all that it started down with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+
+from patchstack.git import Repository
+from stackproof.model import GateContext, GateResult
+from stackproof.runner.messages import Answer, Ended, Job, PackageMissing, Progressed, Raised
+from stackproof.runner.processes import kill_own_family
+
+_OWN_PACKAGES = ("stackproof", "patchstack")
+
+
+def main(pipe_descriptor: int, lifeline_descriptor: int) -> None:
+    """Serve until the other end closes the pipe.
+
+    Args:
+        pipe_descriptor: of a duplex connection.
+        lifeline_descriptor: reading end of a pipe that nobody writes to; it ends when ``validate-stack`` does.
+    """
+    threading.Thread(target=_follow, args=(lifeline_descriptor,), daemon=True).start()
+    # Whatever way the parent was started (nohup, a shell's background job): an interrupt must arrive here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        serve(Connection(pipe_descriptor))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def serve(pipe: Connection) -> None:
+    """Answer every job that comes through the pipe."""
+    while True:
+        try:
+            job: Job = pipe.recv()
+        except EOFError:
+            return
+        answer = _answer(job, pipe)
+        try:
+            pipe.send(answer)
+        except (BrokenPipeError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # what a gate put into its result cannot be sent
+            pipe.send(_raised(error))
+
+
+def _answer(job: Job, pipe: Connection) -> Answer:
+    try:
+        return Ended(_run(job, pipe))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        return _raised(error) if not package or package in _OWN_PACKAGES else PackageMissing(package)
+    except (Exception, SystemExit) as error:
+        return _raised(error)
+
+
+def _run(job: Job, pipe: Connection) -> GateResult:
+    def progress(done: int, total: int, what: str) -> None:
+        pipe.send(Progressed(done, total, what))
+
+    with Repository.open(job.repository) as repository:
+        context = GateContext(
+            repository, job.base, job.head, job.cache, jobs=job.jobs, progress=progress, options=job.options
+        )
+        return job.entry.load().run(context)
+
+
+def _raised(error: BaseException) -> Raised:
+    return Raised(type(error).__name__, str(error), "".join(traceback.format_exception(error)))
+
+
+def _follow(lifeline: int) -> None:
+    while os.read(lifeline, 1):
+        pass
+    kill_own_family()
