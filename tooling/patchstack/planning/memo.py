@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,15 +32,33 @@ def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outco
     if data is None:
         return plan(tree)
     entry = tree.entry(edit.path)
-    parts = (_code_version(), repr(edit), entry.hash if entry else "", hashlib.sha256(data).hexdigest())
-    key = hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()
-    place = cache_dir() / "plans" / key[:2] / f"{key}.json"
+    place = _place(data, repr(edit), entry.hash if entry else "")
     known = _read(place, data)
     if known is not None:
         return known
     outcome = plan(tree)
     _write(place, data, outcome)
     return outcome
+
+
+def remembered_answer(question: str, data: bytes, answer: Callable[[], bool]) -> bool:
+    """``answer()`` to a question about a file's bytes, from memory where it was asked before."""
+    place = _place(data, question)
+    try:
+        known = json.loads(place.read_bytes())["answer"]
+    except (OSError, ValueError, KeyError, TypeError):
+        known = None
+    if not isinstance(known, bool):
+        known = answer()
+        _store(place, {"answer": known})
+    return known
+
+
+def _place(data: bytes, *parts: str) -> Path:
+    """Where the memory of a question about a file is kept."""
+    text = "\0".join((_code_version(), hashlib.sha256(data).hexdigest(), *parts))
+    key = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+    return cache_dir() / "plans" / key[:2] / f"{key}.json"
 
 
 @lru_cache(maxsize=1)
@@ -67,6 +85,8 @@ def _read(place: Path, data: bytes) -> Outcome | None:
         after = None
         if splice is not None:
             after = apply_splices(data, [Splice(splice[0], splice[1], base64.b64decode(splice[2]))])
+            if hashlib.sha256(after).hexdigest() != stored["after"]:
+                return None
         return Outcome(
             Status(stored["status"]),
             stored["anchor"],
@@ -77,22 +97,27 @@ def _read(place: Path, data: bytes) -> Outcome | None:
             stored["note"],
             stored["neutral"],
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _write(place: Path, data: bytes, outcome: Outcome) -> None:
-    """Best effort: without the memory the next run plans again."""
-    stored: dict[str, Any] = {
+    stored = {
         "status": outcome.status.value,
         "anchor": outcome.anchor,
         "matches": outcome.matches,
         "rung": outcome.rung.value if outcome.rung else None,
         "splice": None if outcome.after is None else _one_splice(data, outcome.after),
+        "after": None if outcome.after is None else hashlib.sha256(outcome.after).hexdigest(),
         "conflict": dataclasses.asdict(outcome.conflict) if outcome.conflict else None,
         "note": outcome.note,
         "neutral": outcome.neutral,
     }
+    _store(place, stored)
+
+
+def _store(place: Path, stored: Mapping[str, Any]) -> None:
+    """Best effort: without the memory the next run plans again."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:

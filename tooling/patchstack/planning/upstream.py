@@ -6,6 +6,7 @@ from patchstack.cshim import parse_declarations
 from patchstack.edits.cxx_fragment import parse_cxx
 from patchstack.errors import TreeError
 from patchstack.git import Tree
+from patchstack.planning.memo import remembered_answer
 from patchstack.series import Requirement, UpstreamMarker
 from patchstack.source.native_functions import NativeFunctions, YamlSyntaxError
 from patchstack.source.python import parse_python
@@ -44,6 +45,11 @@ def lacking(requirement: Requirement, tree: Tree) -> str:
 
 
 def _defines(data: bytes, path: str, name: str) -> bool:
+    question = f"defines {name} in a {path.rpartition('.')[2]} file"
+    return remembered_answer(question, data, lambda: _parsed_file_defines(data, path, name))
+
+
+def _parsed_file_defines(data: bytes, path: str, name: str) -> bool:
     if path.endswith(".py"):
         file = parse_python(data)
         return any(name in file.names(file.root, kind) for kind in ("class", "function", "assign"))
