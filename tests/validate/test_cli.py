@@ -164,13 +164,13 @@ def test_the_table_names_findings_limits_and_reasons() -> None:
     assert "two: a/b.metal:7: bad [race]" in text
     assert "needs macOS" in text
     assert "not shown by this: Apple's compiler" in text
-    assert text.endswith("verdict: failed")
+    assert text.endswith("verdict: failed: 1 of 3 gates; 1 not run")
 
 
 def test_findings_become_workflow_commands_with_escapes() -> None:
     finding = Finding("100% wrong\nreally", "a,b:c.py", 3, "rule", fails=False)
     (line,) = workflow_commands([GateResult("g", Verdict.FAILED, findings=[finding])])
-    assert line == "::warning title=g rule,file=a%2Cb%3Ac.py,line=3::100%25 wrong%0Areally"
+    assert line == "::notice title=g rule,file=a%2Cb%3Ac.py,line=3::100%25 wrong%0Areally"
 
 
 def test_an_interrupted_report_says_so() -> None:
@@ -217,7 +217,7 @@ def test_the_report_of_a_crash_has_the_last_words(repository: Path, cache: Path)
 def test_a_gate_without_its_packages_is_not_run_and_says_what_to_install(repository: Path) -> None:
     code, output = invoke(repository, "--only", "missing")
     assert code == 0
-    assert "needs the package nonsense: pip install 'patchstack[validate]'" in output
+    assert "needs the package nonsense: pip install '.[validate]'" in output
 
 
 @pytest.mark.usefixtures("three_gates")

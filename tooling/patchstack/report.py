@@ -10,7 +10,7 @@ from typing import Any
 from patchstack.edits import Conflict
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
-from patchstack.planning import ChangePlan, EditPlan, StackPlan
+from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
@@ -132,6 +132,9 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     for change in report.plan.changes:
         hash_ = commits.get(change.change.id, "")
         yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]"
+        if change.state is ChangeState.PRESENT and not explain:
+            yield f"      upstream has it: {', '.join(change.markers)} (--explain compares every edit)"
+            continue
         for edit in change.edits:
             yield from _edit_lines(edit, explain=explain)
     yield from _conflict_lines(report)

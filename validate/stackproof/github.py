@@ -8,14 +8,14 @@ from stackproof.model import Finding, GateResult
 
 
 def workflow_commands(results: Sequence[GateResult]) -> Iterator[str]:
-    """One ``::error`` or ``::warning`` line a finding."""
+    """One ``::error`` or ``::notice`` line a finding."""
     for result in results:
         for finding in result.findings:
             yield _annotation(result.name, finding)
 
 
 def _annotation(gate: str, finding: Finding) -> str:
-    level = "error" if finding.fails else "warning"
+    level = "error" if finding.fails else "notice"
     title = f"{gate} {finding.rule}".strip()
     properties = [f"title={_property(title)}"]
     if finding.path:

@@ -135,9 +135,14 @@ def _remove_member(section: Section, overlay: Overlay, path: str, base: tuple[st
 
 
 def _regenerate(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
-    return RegenerateShim(
-        path=path, base=base, where=where, backend=section.text("backend"), adds=section.texts("adds")
-    )
+    adds = section.texts("adds")
+    if not adds:
+        raise section.error(
+            "a regenerated header gains at least one declaration",
+            line=section.line_of("adds"),
+            expected="'adds' with the names of the new functions",
+        )
+    return RegenerateShim(path=path, base=base, where=where, backend=section.text("backend"), adds=adds)
 
 
 KINDS: Mapping[str, Callable[[Section, Overlay, str, tuple[str, ...], str], Edit]] = {

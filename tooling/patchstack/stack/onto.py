@@ -36,11 +36,12 @@ def resolve_onto(repository: Repository, name: str) -> Onto:
     branch = repository.resolve_ref(f"refs/heads/{name}")
     commit = branch or repository.resolve_commit(name)
     if commit is None:
-        heads = repository.text("for-each-ref", "--format=%(refname:short)", "--count=6", "refs/heads", "refs/remotes")
+        upstream = ["origin/main"] if repository.resolve_ref(UPSTREAM) else []
+        heads = repository.text("for-each-ref", "--format=%(refname:short)", "--count=5", "refs/heads").split()
         raise UsageError(
             "no such branch or commit",
             where=f"--onto {name}",
-            expected=f"one of {', '.join(heads.split())}, or a commit" if heads else "a commit",
+            expected=f"one of {', '.join([*upstream, *heads])}, or a commit" if upstream or heads else "a commit",
             next_command=f"git -C {repository.root} branch -a",
         )
     return Onto(name, commit, branch is not None, _boundary_warnings(repository, name, commit))

@@ -51,7 +51,7 @@ def _judge(name: str, context: GateContext) -> GateResult:
         verdict,
         cases=len(changed),
         failed=len({finding.path for finding in findings if finding.fails}),
-        reason=reasons if verdict is Verdict.NOT_RUN else "",
+        reason=f"not run: {reasons}" if reasons and verdict is Verdict.FAILED else reasons,
         findings=findings,
         details={
             "lint_messages": [message.as_json() for message in messages],

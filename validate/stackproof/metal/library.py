@@ -145,11 +145,11 @@ class MetalKernel:
         packed = pack(self.signature, args, arg_casts, threadgroup_memory or {})
         grid = _extent(threads if threads is not None else packed.default_threads, "threads")
         group = _extent(group_size if group_size is not None else _default_group(grid), "group_size")
-        if group[0] * group[1] * group[2] > MAX_THREADS_PER_GROUP:
+        if not 1 <= group[0] * group[1] * group[2] <= MAX_THREADS_PER_GROUP:
             raise CallError(
-                "threadgroup too large",
+                "not a size for a threadgroup",
                 where=self.signature.kernel,
-                expected=f"at most {MAX_THREADS_PER_GROUP} threads",
+                expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
                 found=str(group),
             )
         if 0 in grid:

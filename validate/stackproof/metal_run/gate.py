@@ -17,7 +17,7 @@ from patchstack.series import load_series
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
-from stackproof.metal_run.worker import PLAIN, RUN_MODES, Done, OpSource, Setup, Task, peak_bytes
+from stackproof.metal_run.worker import CALL_FAILED, PLAIN, RUN_MODES, Done, OpSource, Setup, Task, peak_bytes
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import CaseResult, OpProof, proof_for
 
@@ -140,6 +140,9 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
     collected.cases += len(answer.results)
     collected.peaks[answer.process] = answer.peak_bytes
     collected.findings += answer.findings
+    if task.unit and any(finding.rule == CALL_FAILED for finding in answer.findings):
+        collected.cases += task.unit.cases
+        collected.failed += task.unit.cases
     for result in answer.results:
         if result.problems:
             collected.failed += 1

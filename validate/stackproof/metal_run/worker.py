@@ -85,6 +85,10 @@ class Done:
     peak_bytes: int
 
 
+CALL_FAILED = "call-failed"
+"""Rule of the finding about a unit that raised: none of its cases was judged."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """What all tasks of a gate run share; also the callable that the pool runs.
@@ -105,11 +109,11 @@ class Setup:
         try:
             results, findings = self._run(task)
         except PatchstackError as error:
-            findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule="not-run"),)
+            findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule=CALL_FAILED),)
         except Exception as error:  # whatever a kernel call raises is a finding, the other units still run
             details = {"traceback": traceback.format_exc()}
             message = f"{task.label}: {type(error).__name__}: {error}"
-            findings = (Finding(message, path=self.sources[task.op].source, rule="not-run", details=details),)
+            findings = (Finding(message, path=self.sources[task.op].source, rule=CALL_FAILED, details=details),)
         return Done(results, findings, time.monotonic() - started, current_process().name, peak_bytes())
 
     def _run(self, task: Task) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:

@@ -31,6 +31,7 @@ def render(report: RunReport) -> str:
 
 def _body(report: RunReport) -> Iterator[str]:
     yield f"<h1>validate-stack {_badge(report.verdict)}</h1>"
+    yield f"<p>{escape(report.headline)}</p>"
     yield _facts(report)
     if report.partial:
         yield f'<p class="partial">{PARTIAL[0].upper()}{PARTIAL[1:]}. What it did not get to is marked as not run.</p>'

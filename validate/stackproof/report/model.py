@@ -9,6 +9,18 @@ from dataclasses import dataclass, field
 from stackproof.model import GateResult, Verdict
 
 
+def headline(results: Sequence[GateResult]) -> str:
+    """The verdict with what it rests on: ``passed: 2 of 10 gates; 8 not run``."""
+    ran = [result for result in results if result.verdict is not Verdict.NOT_RUN]
+    failed = sum(result.verdict is Verdict.FAILED for result in ran)
+    verdict = overall(results)
+    if verdict is Verdict.NOT_RUN:
+        return f"{verdict.value}: none of {len(results)} gates"
+    count = f"{failed if failed else len(ran)} of {len(results)} gates"
+    left = len(results) - len(ran)
+    return f"{verdict.value}: {count}" + (f"; {left} not run" if left else "")
+
+
 def overall(results: Sequence[GateResult]) -> Verdict:
     """Failed if any gate failed, passed if at least one passed, not run otherwise."""
     verdicts = {result.verdict for result in results}
@@ -68,6 +80,11 @@ class RunReport:
     def verdict(self) -> Verdict:
         """Of the range and of every commit together: a stack is no better than its worst commit."""
         return overall([result for _, results in self.parts() for result in results])
+
+    @property
+    def headline(self) -> str:
+        """The verdict with what it rests on, of the range and every commit together."""
+        return headline([result for _, results in self.parts() for result in results])
 
     def parts(self) -> Iterator[tuple[str, Sequence[GateResult]]]:
         """Each commit's results under a heading, then those of the whole range under an empty one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from stackproof.model import Finding, GateResult, Verdict
-from stackproof.report.model import RunReport, overall
+from stackproof.report.model import RunReport, headline
 
 _SHOWN_FINDINGS = 20
 _SHOWN_TABLE_LINES = 40
@@ -26,7 +26,7 @@ def report_lines(report: RunReport, *, verbose: bool = False) -> Iterator[str]:
 def lines(results: Sequence[GateResult], *, verbose: bool = False) -> Iterator[str]:
     """One list of results with its verdict: one row a gate, then what failed, then what was not shown."""
     yield from gate_lines(results, verbose=verbose)
-    yield f"verdict: {overall(results).value}"
+    yield f"verdict: {headline(results)}"
 
 
 def gate_lines(results: Sequence[GateResult], *, verbose: bool = False) -> Iterator[str]:
@@ -49,6 +49,9 @@ def row_cells(result: GateResult) -> tuple[str, str, str, str, str, str]:
 
 def remark_lines(result: GateResult, *, verbose: bool = False) -> Iterator[str]:
     """A gate's table, findings and limits."""
+    unit = result.details.get("error_unit")
+    if unit and result.worst_error is not None:
+        yield f"{result.name}: the worst error is in units of {unit}"
     yield from _table_lines(result, verbose=verbose)
     yield from _finding_lines(result, verbose=verbose)
     yield from (f"{result.name}: not shown by this: {limit}" for limit in result.limits)
@@ -58,7 +61,7 @@ def closing_lines(report: RunReport) -> Iterator[str]:
     """The last lines of every report."""
     if report.partial:
         yield PARTIAL
-    yield f"verdict: {report.verdict.value}"
+    yield f"verdict: {report.headline}"
 
 
 def table_text(result: GateResult) -> list[str]:

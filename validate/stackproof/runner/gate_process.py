@@ -141,7 +141,7 @@ class GateProcess:
         if isinstance(answer, Ended):
             return answer.result
         if isinstance(answer, PackageMissing):
-            reason = f"needs the package {answer.package}: pip install 'patchstack[validate]'"
+            reason = f"needs the package {answer.package}: pip install '.[validate]' in a checkout of patchstack"
             return GateResult(name, Verdict.NOT_RUN, reason=reason)
         assert isinstance(answer, Raised)
         message = " ".join(answer.message.split())
