@@ -104,9 +104,13 @@ def run(request: Request) -> RunReport:
     if request.dry_run and (request.format_patch or request.checkout):
         raise UsageError("--dry-run writes nothing, so it does not go with --format-patch or --checkout")
     series = load_series(request.series)
+    if request.format_patch:
+        from patchstack.mailbox import require_own_folder
+
+        require_own_folder(request.format_patch)
     path, notes = _where(request)
     with Repository.open(path) as repository:
-        branch = check_name(repository, request.branch or f"stack/{series.name}")
+        branch = check_name(repository, f"stack/{series.name}" if request.branch is None else request.branch)
         onto = resolve_onto(repository, request.onto)
         if onto.is_branch and onto.name == branch:
             raise UsageError("the branch to write is the one to build on", where="--branch", found=branch)
@@ -254,7 +258,7 @@ def _write_report(error: Exception) -> str:
             f"apply-stack {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
             f"arguments: {sys.argv[1:]}\n\n{details}"
         )
-    except (OSError, RuntimeError):  # a RuntimeError where there is no home folder
+    except (OSError, TreeError):
         return "none, the cache folder cannot be written"
     return str(file)
 

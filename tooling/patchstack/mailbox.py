@@ -103,8 +103,7 @@ def format_patches(repository: Repository, onto: str, tip: str, folder: Path) ->
             its commit.
         ManifestError: ``git am`` would change a message.
     """
-    folder = folder.resolve()
-    _refuse_other_files(folder)
+    folder = require_own_folder(folder)
     commits = _linear_commits(repository, onto, tip)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -122,6 +121,20 @@ def format_patches(repository: Repository, onto: str, tip: str, folder: Path) ->
     except OSError as error:
         raise UsageError("the patches cannot be written", where=str(folder), found=str(error)) from error
     return [folder / name for name in names]
+
+
+def require_own_folder(folder: Path) -> Path:
+    """The folder by its full name, if a series may be written there; asked for before a branch is moved, too.
+
+    Raises:
+        UsageError: it holds files that no earlier run wrote, or cannot be looked into.
+    """
+    try:
+        whole = Path(os.path.realpath(folder))
+        _refuse_other_files(whole)
+    except OSError as error:  # a name too long, a loop of links, a current folder that is gone
+        raise UsageError("the patches cannot be written", where=str(folder), found=str(error)) from None
+    return whole
 
 
 def _refuse_other_files(folder: Path) -> None:

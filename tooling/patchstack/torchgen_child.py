@@ -39,7 +39,7 @@ def main(tree, backends):
         headers = _with_files_function(tree, backends, gen, gen_aoti_c_shim, parsed)
     else:
         headers = _with_header_function(backends, gen, gen_aoti_c_shim, parsed)
-    json.dump(headers, sys.stdout)
+    return headers
 
 
 def _structured(gen, parsed):
@@ -103,4 +103,7 @@ def _require_parameters(function, values):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever torchgen prints is not the answer
+    json.dump(main(sys.argv[1], sys.argv[2:]), answer)
+    answer.close()

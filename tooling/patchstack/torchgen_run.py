@@ -7,17 +7,21 @@ the content of everything that went in.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
-from patchstack.cache import cache_dir
+from patchstack.cache import read_entry, write_entry
+from patchstack.errors import TreeError
 from patchstack.git import Tree
 
 SHIM_FOLDER = "torch/csrc/inductor/aoti_torch/generated"
@@ -27,6 +31,8 @@ _INPUTS = (f"{YAML_FOLDER}/native_functions.yaml", f"{YAML_FOLDER}/tags.yaml")
 _CHILD = Path(__file__).with_name("torchgen_child.py")
 _USE_COMMAND_LINE = 65
 TIMEOUT_S = 300
+_MOST_OUTPUT = 64 << 20
+_SHOWN = 300
 
 
 @dataclass
@@ -57,15 +63,19 @@ def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = T
 
     Raises:
         TorchgenError: torchgen refuses the tree.
-        TreeError: an object of the tree is missing.
+        TreeError: an object of the tree is missing, or the files for torchgen cannot be written.
     """
     wanted = [f"c_shim_{backend.lower()}.h" for backend in backends]
-    place = cache_dir() / "torchgen" / f"{_key(tree, wanted)}.json"
-    headers = _read_cache(place) if use_cache else None
+    place = Path("torchgen", f"{_key(tree, wanted)}.json")
+    headers = _as_headers(read_entry(place)) if use_cache else None
     if headers is None:
-        with tempfile.TemporaryDirectory(prefix="patchstack-torchgen-") as scratch:
-            headers = _run(tree, Path(scratch), [b.lower() for b in backends], wanted)
-        _write_cache(place, headers)
+        try:
+            with tempfile.TemporaryDirectory(prefix="patchstack-torchgen-", ignore_cleanup_errors=True) as scratch:
+                headers = _run(tree, Path(scratch), [b.lower() for b in backends], wanted)
+        except (OSError, RecursionError) as error:  # the latter for folders a thousand deep
+            problem = "the tree's torchgen cannot be laid out in the folder for temporary files"
+            raise TreeError(problem, found=str(error), next_command="TMPDIR=FOLDER, or free disk space") from None
+        write_entry(place, headers)
     return {f"{SHIM_FOLDER}/{name}": headers[name].encode() for name in wanted if name in headers}
 
 
@@ -103,7 +113,9 @@ def _run(tree: Tree, scratch: Path, backends: Sequence[str], wanted: Sequence[st
     lay_out(tree, scratch, ["torchgen", *_INPUTS])
     done = _python(scratch, [str(_CHILD), str(scratch), *backends])
     if done.returncode == 0:
-        headers: dict[str, str] = json.loads(done.stdout)
+        headers = _as_headers(_parsed(done.stdout))
+        if headers is None:
+            raise TorchgenError("its answer is not a set of headers", done.stderr)
         return headers
     if done.returncode != _USE_COMMAND_LINE:
         raise _error(done)
@@ -127,45 +139,66 @@ def _run_command_line(tree: Tree, scratch: Path, wanted: Sequence[str]) -> dict[
     )
     if done.returncode:
         raise _error(done)
-    return {name: (out / "aoti" / name).read_text() for name in wanted if (out / "aoti" / name).exists()}
+    made = [name for name in wanted if (out / "aoti" / name).exists()]
+    return {name: (out / "aoti" / name).read_text(encoding="utf-8", errors="replace") for name in made}
 
 
-def _python(scratch: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True)
+class _Done:
+    """A process that has ended, and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def _python(scratch: Path, arguments: Sequence[str]) -> _Done:
+    """Run Python in ``scratch``. Nothing that the tree's code starts outlives it, or keeps anyone waiting."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        return subprocess.run(
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:  # pipes stay open as long as a child does
+        process = subprocess.Popen(
             [sys.executable, "-I", *arguments],
             cwd=scratch,
             env=env,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        raise TorchgenError(f"no answer within {TIMEOUT_S} s", str(error.stderr or "")) from None
+        try:
+            status = process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise TorchgenError(f"no answer within {TIMEOUT_S} s", _said(err)) from None
+        finally:
+            with contextlib.suppress(OSError):  # usually nobody is left
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return _Done(status, _said(out), _said(err))
 
 
-def _error(done: subprocess.CompletedProcess[str]) -> TorchgenError:
+def _said(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_OUTPUT).decode(errors="replace")
+
+
+def _error(done: _Done) -> TorchgenError:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return TorchgenError(lines[-1].strip() if lines else f"exit status {done.returncode}", done.stderr)
+    return TorchgenError(lines[-1].strip()[:_SHOWN] if lines else f"exit status {done.returncode}", done.stderr)
 
 
-def _read_cache(place: Path) -> dict[str, str] | None:
+def _parsed(text: str) -> Any:
     try:
-        headers: dict[str, str] = json.loads(place.read_text())
-    except (OSError, ValueError):
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return None
-    return headers
 
 
-def _write_cache(place: Path, headers: Mapping[str, str]) -> None:
-    """Best effort: a cache that cannot be written costs the next run a second, nothing else."""
+def _as_headers(value: Any) -> dict[str, str] | None:
+    """``value``, if it is a mapping of names to texts that can be written."""
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        return None
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
-            json.dump(headers, file)
-        os.replace(file.name, place)
-    except OSError:
-        return
+        "".join(value.values()).encode()
+    except UnicodeEncodeError:
+        return None
+    return value

@@ -29,6 +29,12 @@ WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     "an upstream that is not there": ([*HERE, "--onto", "main@{upstream}"], 2, ["no such branch or commit"]),
     "an option as a commit": ([*HERE, "--onto", "--all"], 2, ["--onto"]),
     "two lines as a commit": ([*HERE, "--onto", "main\nmain"], 2, ["no such branch or commit"]),
+    "an empty branch": ([*HERE, "--onto", "main", "--branch", ""], 2, ["--branch", "not a branch name"]),
+    "a folder for patches with a name too long": (
+        [*HERE, "--onto", "main", "--format-patch", "n" * 300],
+        2,
+        ["the patches cannot be written", "too long"],
+    ),
     "an empty commit": ([*HERE, "--onto", ""], 2, ["no such branch or commit"]),
     "the branch to build on as branch to write": ([*HERE, "--onto", "main", "--branch", "main"], 2, ["--branch"]),
     "a branch name with a blank": ([*HERE, "--onto", "main", "--branch", "a b"], 2, ["not a branch name", "'a b'"]),

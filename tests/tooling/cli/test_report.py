@@ -231,5 +231,6 @@ def test_format_patch_into_a_folder_of_the_users_is_refused_in_one_sentence(chec
     folder = checkout.lab.root / "mine"
     folder.mkdir()
     (folder / "mine.txt").write_text("mine\n")
-    checkout.run("--format-patch", str(folder)).refused(2, "mine.txt")
+    with checkout.nothing_written():
+        checkout.run("--format-patch", str(folder)).refused(2, "mine.txt")
     assert (folder / "mine.txt").read_text() == "mine\n"

@@ -83,6 +83,9 @@ def test_a_key_is_added_to(entry: str, added: str) -> None:
     assert only_difference(before, outcome.after) == ("tint", "MPS", "tint_mps")
 
 
+BOMB = "".join(f"  a{n}: &a{n} [{f'*a{n - 1}, *a{n - 1}, *a{n - 1}' if n else 'x'}]\n" for n in range(24))
+"""A few lines whose text, with its aliases written out, has 3 ** 23 letters."""
+
 REFUSED = {
     "no dispatch map": (TINT + "  variants: method\n", "composite"),
     "kernels of another entry": (
@@ -90,6 +93,11 @@ REFUSED = {
         "its kernels are those of tint.out",
     ),
     "a dispatch that is no map": (TINT + "  dispatch: CPU\n", "dispatch is not a mapping"),
+    "a key that is a list": (TINT + "  ? [a]\n  : b\n  dispatch:\n    CPU: a\n", "a text was expected"),
+    "a dispatch key that is a list": (TINT + "  dispatch:\n    ? [CPU]\n    : a\n", "a text was expected"),
+    "a function that is a mapping": (TINT + "  dispatch:\n    CPU: {a: b}\n", "a text was expected"),
+    "a function that doubles and doubles": (TINT + BOMB + "  dispatch:\n    CPU: *a23\n", "a text was expected"),
+    "a delegate that doubles and doubles": (TINT + BOMB + "  structured_delegate: *a23\n", "a text was expected"),
     "two entries": (
         TINT + "  dispatch:\n    CPU: a\n\n" + TINT + "  dispatch:\n    CPU: a\n",
         "2 entries",

@@ -8,7 +8,15 @@ import pytest
 
 from patchstack.git.process import GitCommandError, LineServer, git_environment, run_git
 
-REDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_GRAFT_FILE")
+REDIRECTING = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+    "GIT_GRAFT_FILE",
+    "GIT_CONFIG",
+)
 
 
 @pytest.fixture
@@ -19,7 +27,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "repository"
 
 
-@pytest.mark.parametrize("name", [*REDIRECTING, "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"])
+@pytest.mark.parametrize("name", [*REDIRECTING, "GIT_CONFIG", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"])
 def test_what_points_git_elsewhere_or_sets_dates_is_dropped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "somewhere")
     assert name not in git_environment()
@@ -104,4 +112,16 @@ def test_a_server_that_complains_a_lot_does_not_block(repository: Path, monkeypa
     server = LineServer(repository, ["noisy"])
     server.send(b"question\n")
     assert server.read_line() == b"answer"
+    server.close()
+
+
+def test_a_server_answers_at_once_even_where_the_user_lets_git_buffer(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_FLUSH", "0")
+    assert git_environment()["GIT_FLUSH"] == "1"
+    (repository / "file").write_text("x")
+    server = LineServer(repository, ["hash-object", "--no-filters", "--stdin-paths"])
+    server.send(b"file\n")
+    assert len(server.read_line()) == 40
     server.close()

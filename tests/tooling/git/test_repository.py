@@ -121,3 +121,14 @@ def test_a_setting_that_is_not_there_is_none_and_one_of_the_wrong_kind_an_error(
 def test_a_closed_repository_can_be_used_again(repository: Repository) -> None:
     repository.close()
     assert repository.read_object("main") is not None
+
+
+@pytest.mark.parametrize("committer", ["A <a@b.c> noon +0000", "A <a@b.c>", ""])
+def test_a_commit_without_a_readable_date_is_an_error(
+    checkout: Checkout, repository: Repository, committer: str
+) -> None:
+    file = checkout.lab.root / "commit"
+    file.write_text(f"tree {checkout.tip('main^{tree}')}\ncommitter {committer}\n\ntitle\n")
+    hash_ = checkout.git("hash-object", "-t", "commit", "-w", "--literally", str(file))
+    with pytest.raises(TreeError, match=f"{hash_}: the commit is damaged: its date cannot be read"):
+        repository.commit(hash_)

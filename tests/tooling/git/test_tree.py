@@ -89,3 +89,45 @@ def test_a_name_that_is_not_utf_8_is_found(repository: Repository) -> None:
     entry = b"100644 caf\xe9\0" + bytes.fromhex(blob.decode())
     hash_ = repository.git("hash-object", "-t", "tree", "-w", "--stdin", stdin=entry).decode().strip()
     assert Tree(repository, GitTreeHash(hash_)).read("caf\udce9") == b"x"
+
+
+def _literal_tree(checkout: Checkout, content: bytes) -> GitTreeHash:
+    """A tree object with any content."""
+    file = checkout.lab.root / "tree"
+    file.write_bytes(content)
+    return GitTreeHash(checkout.git("hash-object", "-t", "tree", "-w", "--literally", str(file)))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"rubbish", b"100644 x", b"\xff00644 x\0" + b"a" * 20, b"100644 ..\0" + b"a" * 20, b"100644 a/b\0" + b"a" * 20],
+    ids=["no mode", "no id", "a mode that is no number", "a name that leads upwards", "a name with a slash"],
+)
+def test_a_damaged_tree_is_an_error_and_leads_nowhere(
+    checkout: Checkout, repository: Repository, content: bytes
+) -> None:
+    hash_ = _literal_tree(checkout, content)
+    with pytest.raises(TreeError, match="the tree object is damaged") as caught:
+        list(Tree(repository, hash_).walk(""))
+    assert caught.value.where == hash_
+
+
+def test_a_walk_goes_deeper_than_python_recurses(checkout: Checkout, repository: Repository) -> None:
+    blob = checkout.git("rev-parse", f"main:{METAL}")
+    lines = "".join(f"100644 {blob}\t{'d/' * deep}file\n" for deep in (1, 1500))
+    environment = {"GIT_INDEX_FILE": str(checkout.lab.root / "index")}
+    checkout.git("update-index", "--add", "--index-info", stdin=lines, env=environment)
+    hash_ = GitTreeHash(checkout.git("write-tree", env=environment))
+    assert list(Tree(repository, hash_).walk("")) == ["d/" * 1500 + "file", "d/file"]
+
+
+def test_a_file_too_large_to_be_source_is_not_read(
+    repository: Repository, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(TREE[METAL])
+    monkeypatch.setattr("patchstack.git.tree.MAX_FILE_BYTES", size - 1)
+    with pytest.raises(TreeError, match=f"{METAL}: the object is too large; .* found {size}"):
+        tree.read(METAL)
+    assert repository.resolve_commit("main"), "reading goes on"
+    monkeypatch.setattr("patchstack.git.tree.MAX_FILE_BYTES", size)
+    assert tree.read(METAL) == TREE[METAL]

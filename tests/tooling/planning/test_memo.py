@@ -105,3 +105,21 @@ def test_an_answer_is_asked_for_once_for_the_same_question_and_bytes(cache: Path
         entry.write_text('{"answer": "perhaps"}')
     assert remembered_answer("q", b"x", answer) is True
     assert len(asked) == 4
+
+
+@pytest.mark.parametrize("change", [{"splice": []}, {"splice": [0]}, {"matches": 3}])
+def test_an_entry_with_parts_missing_is_planned_anew(cache: Path, change: dict[str, object]) -> None:
+    counted = Counted()
+    first = plan(SOURCE, counted)
+    (entry,) = entries(cache)
+    entry.write_text(json.dumps({**json.loads(entry.read_text()), **change}))
+    assert plan(SOURCE, counted) == first
+    assert counted.calls == 2
+
+
+def test_where_there_is_no_cache_every_plan_is_made_anew(cache: Path) -> None:
+    cache.write_text("a file in the place of the folder")
+    counted = Counted()
+    assert plan(SOURCE, counted).status is Status.APPLIES
+    assert remembered_answer("q", b"x", lambda: True)
+    assert counted.calls == 1

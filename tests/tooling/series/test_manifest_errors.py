@@ -92,6 +92,17 @@ def link(name: str, target: str) -> Callable[[Path], None]:
     return make
 
 
+def pipe(name: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return make
+
+
+BOMB = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, *a{n - 1}, *a{n - 1}' if n else 'x'}]\n" for n in range(24))
+"""A few lines of YAML whose text, with its aliases written out, has 3 ** 23 letters."""
+
 MISTAKES = {
     "an unknown key of the series": Mistake(
         "series.yaml:37", "unknown key 'extra' in the series", MANIFEST, MANIFEST + "extra: 1\n"
@@ -156,6 +167,30 @@ MISTAKES = {
     ),
     "a path in .git": Mistake(
         "series.yaml:17", "inside a git directory", "kernels/Tint.metal", ".GIT/hooks/pre-commit"
+    ),
+    "a path in .git as Windows reads it": Mistake(
+        "series.yaml:17", "inside a git directory", "kernels/Tint.metal", ".git ./hooks/pre-commit"
+    ),
+    "a path in .git by its short name": Mistake(
+        "series.yaml:17", "inside a git directory", "kernels/Tint.metal", "GIT~1/hooks/pre-commit"
+    ),
+    "a path in .git as a Mac reads it": Mistake(
+        "series.yaml:17", "cannot be printed", "kernels/Tint.metal", ".g\u200cit/hooks/pre-commit"
+    ),
+    "a path with a line feed": Mistake("series.yaml:17", "cannot be printed", "kernels/Tint.metal", '"Tint\\n.metal"'),
+    "a path with a NUL": Mistake("series.yaml:17", "cannot be printed", "kernels/Tint.metal", '"Tint\\0.metal"'),
+    "a path too long for a file": Mistake(
+        "series.yaml:17", "the overlay file is missing", "kernels/Tint.metal", "t" * 300
+    ),
+    "a message with a name too long": Mistake("series.yaml:5", "cannot be read", "one.md", "m" * 300),
+    "a message that is a pipe": Mistake("series.yaml:5", "not a regular file", act=pipe("one.md")),
+    "an overlay file that is a pipe": Mistake(
+        "series.yaml:17", "the overlay file is missing", act=pipe("overlay/kernels/Tint.metal")
+    ),
+    "a manifest that is a pipe": Mistake("series.yaml", "not a regular file", act=pipe("series.yaml")),
+    "a key that is a list": Mistake("series.yaml:37", "a key of the series must", MANIFEST, MANIFEST + "? [a]\n: b\n"),
+    "a key that doubles and doubles": Mistake(
+        "series.yaml:24", "a key of the series must be a text", MANIFEST, f"{BOMB}{MANIFEST}? *a23\n: b\n"
     ),
     "a path that is not short": Mistake("series.yaml:17", "shortest form", "kernels/Tint.metal", "kernels//Tint.metal"),
     "a message outside the series": Mistake("series.yaml:5", "leaves the tree", "one.md", "../one.md"),
@@ -373,3 +408,8 @@ def test_a_series_that_does_not_exist_is_a_usage_error_that_lists_those_that_do(
 
 def test_the_series_of_the_distribution_loads() -> None:
     assert load_series("grid_sampler").changes[0].id == "grid_sampler_2d_backward"
+
+
+def test_a_series_with_a_name_too_long_for_a_file_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no series 'nnn"):
+        load_series("n" * 5000)

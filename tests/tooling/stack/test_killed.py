@@ -151,3 +151,36 @@ def test_temporary_files_of_a_killed_run_are_cleared_by_the_next(checkout: Check
     (scratch / "blob").write_text("left behind")
     checkout.run().require()
     assert list(scratch.iterdir()) == []
+
+
+def test_a_damaged_note_makes_a_run_remove_no_file_of_anybody_elses(checkout: Checkout) -> None:
+    folder = checkout.git_dir / "apply-stack"
+    folder.mkdir()
+    (folder / "lock").write_text("1\nconfig\nrefs/../../mine\n../mine\n")
+    mine = [checkout.git_dir / "config.lock", checkout.path / "mine.lock"]
+    for file in mine:
+        file.write_text("")
+    checkout.run().require()
+    assert all(file.exists() for file in mine)
+
+
+@pytest.mark.parametrize("name", ["lock", "scratch"])
+def test_a_link_in_the_tools_folder_is_refused_and_what_it_leads_to_is_kept(checkout: Checkout, name: str) -> None:
+    mine = checkout.lab.root / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    folder = checkout.git_dir / "apply-stack"
+    folder.mkdir()
+    (folder / name).symlink_to(mine / "file" if name == "lock" else mine)
+    with checkout.branch_kept():
+        checkout.run().refused(4, "the git directory cannot be written")
+    assert (mine / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["lock", "made.jsonl"])
+def test_a_pipe_in_the_tools_folder_is_refused_without_waiting(checkout: Checkout, name: str) -> None:
+    folder = checkout.git_dir / "apply-stack"
+    folder.mkdir()
+    os.mkfifo(folder / name)
+    with checkout.branch_kept():
+        checkout.run().refused(4, "not a regular file", name)

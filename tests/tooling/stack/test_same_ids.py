@@ -68,3 +68,14 @@ def test_another_author_gives_other_ids(checkout: Checkout, plain_tip: str) -> N
     checkout.git("config", "user.email", "someone.else@example.com")
     checkout.run().require()
     assert checkout.tip() != plain_tip
+
+
+@pytest.mark.parametrize("date", ["-5", "9" * 20])
+def test_an_onto_commit_with_an_impossible_date_is_refused_with_the_way_out(checkout: Checkout, date: str) -> None:
+    file = checkout.lab.root / "commit"
+    tree = checkout.tip("main^{tree}")
+    file.write_text(f"tree {tree}\nauthor A <a@b.c> 1 +0000\ncommitter A <a@b.c> {date} +0000\n\ntitle\n")
+    commit = checkout.git("hash-object", "-t", "commit", "-w", "--literally", str(file))
+    with checkout.branch_kept():
+        checkout.run(onto=commit).refused(4, "no commit with a date after", date, "SOURCE_DATE_EPOCH=")
+    checkout.run(onto=commit, env={"SOURCE_DATE_EPOCH": "1700000000"}).require()

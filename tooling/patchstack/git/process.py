@@ -21,6 +21,7 @@ log = logging.getLogger("patchstack.git")
 # Variables that would make git look at another repository, index or object store than the one that was asked for.
 _REDIRECTING = (
     "GIT_DIR",
+    "GIT_CONFIG",  # the one file that `git config` would read instead of all
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_COMMON_DIR",
@@ -45,6 +46,7 @@ _FIXED = {
     "GIT_ALLOW_PROTOCOL": "none",  # the same for older git
     "GIT_NO_REPLACE_OBJECTS": "1",  # a commit id must mean the same tree here and where the stack is pushed to
     "GIT_PAGER": "cat",
+    "GIT_FLUSH": "1",  # with 0, a line server keeps its answers to itself for ever
 }
 
 

@@ -89,13 +89,16 @@ class Repository:
         """Like :meth:`git`, as text without the last line feed."""
         return os.fsdecode(self.git(*arguments)).rstrip("\n")
 
-    def read_object(self, name: str) -> tuple[str, GitObjectHash, bytes] | None:
+    def read_object(self, name: str, *, at_most: int | None = None) -> tuple[str, GitObjectHash, bytes] | None:
         """Kind, id and content of the object that ``name`` resolves to, or ``None`` where it is missing.
 
         ``name`` is anything ``git cat-file`` takes on one line (an id, ``main^{tree}``, ``v2.6:setup.py``).
 
+        Args:
+            at_most: size in bytes up to which the content is read.
+
         Raises:
-            TreeError: git cannot read the object store.
+            TreeError: git cannot read the object store, or the object is larger than ``at_most``.
         """
         if "\n" in name or "\0" in name:
             return None
@@ -111,6 +114,9 @@ class Repository:
         if header.endswith((b" missing", b" ambiguous")):
             return None
         hash_, kind, size = header.decode().rsplit(" ", 2)
+        if at_most is not None and int(size) > at_most:
+            self._objects.close()  # which is about to send it all
+            raise TreeError("the object is too large", where=name, expected=f"at most {at_most} bytes", found=size)
         content = self._objects.read_exactly(int(size))
         self._objects.read_exactly(1)
         return kind, GitObjectHash(hash_), content
@@ -148,6 +154,7 @@ class Repository:
 
         Raises:
             UsageError: ``name`` is not a commit of this repository.
+            TreeError: the commit is damaged.
         """
         found = self.read_object(f"{name}^{{commit}}")
         if found is None:
@@ -162,10 +169,21 @@ class Repository:
             elif key == b"parent":
                 parents.append(GitCommitHash(value.decode()))
             elif key == b"committer":
-                committed_at = int(value.rsplit(b" ", 2)[1])
+                committed_at = self._committed_at(hash_, value)
         return Commit(
             GitCommitHash(hash_), GitTreeHash(tree), tuple(parents), committed_at, message.decode(errors="replace")
         )
+
+    def _committed_at(self, hash_: str, committer: bytes) -> int:
+        try:
+            return int(committer.rsplit(b" ", 2)[1])
+        except (ValueError, IndexError):
+            raise TreeError(
+                "the commit is damaged: its date cannot be read",
+                where=hash_,
+                found=repr(committer.decode(errors="replace")),
+                next_command=f"git -C {self.root} fsck",
+            ) from None
 
     def config(self, key: str, *, kind: str = "") -> str | None:
         """The effective value of a configuration key, or ``None`` when unset.

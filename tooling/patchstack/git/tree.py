@@ -8,6 +8,9 @@ from patchstack.errors import TreeError
 from patchstack.git.model import MODE_FILE, GitBlobHash, GitObjectHash, GitTreeHash, TreeEntry
 from patchstack.git.repository import Repository
 
+MAX_FILE_BYTES = 64 << 20
+"""The largest file of a tree that is read; PyTorch's largest source file has a hundredth of it."""
+
 
 class Tree:
     """An immutable view of a tree: the objects of one git tree, with some files replaced in memory.
@@ -45,13 +48,21 @@ class Tree:
         """The entries of one git tree object, by name.
 
         Raises:
-            TreeError: the object is not there (a partial or shallow clone without it).
+            TreeError: the object is not there (a partial or shallow clone without it), or is damaged.
         """
         if hash_ not in self._directories:
             found = self.repository.read_object(hash_)
             if found is None or found[0] != "tree":
                 raise self._missing(hash_)
-            self._directories[hash_] = dict(_parse_tree(found[2], len(hash_) // 2))
+            try:
+                self._directories[hash_] = dict(_parse_tree(found[2], len(hash_) // 2))
+            except ValueError as error:
+                raise TreeError(
+                    "the tree object is damaged",
+                    where=hash_,
+                    found=str(error),
+                    next_command=f"git -C {self.repository.root} fsck",
+                ) from None
         return self._directories[hash_]
 
     def entry(self, path: str) -> TreeEntry | None:
@@ -79,7 +90,8 @@ class Tree:
         """The content of the regular file at ``path``, or ``None`` where there is none.
 
         Raises:
-            TreeError: the path is a folder, a symbolic link or a submodule, or its blob is not in the object store.
+            TreeError: the path is a folder, a symbolic link or a submodule, its blob is not in the object store, or
+                the file is larger than :data:`MAX_FILE_BYTES`.
         """
         if path in self.replaced:
             return self.replaced[path]
@@ -91,7 +103,11 @@ class Tree:
                 entry.mode, entry.mode
             )
             raise TreeError("not a regular file", where=path, expected="a file", found=kind)
-        found = self.repository.read_object(entry.hash)
+        try:
+            found = self.repository.read_object(entry.hash, at_most=MAX_FILE_BYTES)
+        except TreeError as error:
+            error.where = path
+            raise
         if found is None:
             raise self._missing(entry.hash, path)
         return found[2]
@@ -111,11 +127,14 @@ class Tree:
         yield from sorted(found)
 
     def _below(self, prefix: str, hash_: GitObjectHash) -> Iterator[str]:
-        for name, entry in self.directory(hash_).items():
-            if entry.is_directory:
-                yield from self._below(f"{prefix}{name}/", entry.hash)
-            elif entry.is_file:
-                yield f"{prefix}{name}"
+        folders = [(prefix, hash_)]  # no recursion: git has no limit to how deep folders may nest, Python has
+        while folders:
+            prefix, hash_ = folders.pop()
+            for name, entry in self.directory(hash_).items():
+                if entry.is_directory:
+                    folders.append((f"{prefix}{name}/", entry.hash))
+                elif entry.is_file:
+                    yield f"{prefix}{name}"
 
     def _missing(self, hash_: GitObjectHash, path: str = "") -> TreeError:
         return TreeError(
@@ -133,5 +152,7 @@ def _parse_tree(content: bytes, hash_bytes: int) -> Iterator[tuple[str, TreeEntr
         end = content.index(b"\0", space)
         mode = content[at:space].decode()
         name = content[space + 1 : end].decode(errors="surrogateescape")
+        if name in ("", ".", "..") or "/" in name:  # laid out on disk, it would leave its folder
+            raise ValueError(f"an entry is called {name!r}")
         at = end + 1 + hash_bytes
         yield name, TreeEntry(mode, GitObjectHash(content[end + 1 : at].hex()))

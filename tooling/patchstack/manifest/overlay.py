@@ -13,6 +13,7 @@ that lets the overlay file be read and compiled alone.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +62,10 @@ class Overlay:
         at = self.root
         for part in ("", *path.split("/")):
             at = at / part
-            if at.is_symlink():
+            if os.path.islink(at):  # unlike Path.is_symlink(), this takes a name of any length
                 problem = "the overlay has a symbolic link"
                 raise ManifestError(problem, where=asked_at, expected="a regular file", found=str(at))
-        if not at.is_file():
+        if not os.path.isfile(at):
             raise ManifestError("the overlay file is missing", where=asked_at, expected=f"a file {at}")
         try:
             return at.read_bytes()

@@ -7,6 +7,7 @@ type behind the author's back (``on`` stays ``on``).
 from __future__ import annotations
 
 import posixpath
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -36,6 +37,10 @@ class Section:
         self._lines: dict[str, int] = {}
         self._asked: set[str] = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self.error(
+                    f"a key of {what} must be a text", line=key.start_mark.line + 1, expected="a text", found=_kind(key)
+                )
             name = str(key.value)
             if name in self._values:
                 raise self.error(f"the key '{name}' stands twice in {what}", line=key.start_mark.line + 1)
@@ -102,7 +107,9 @@ class Section:
         parts = value.split("/")
         if ".." in parts:
             raise self.error(f"the path '{value}' leaves the tree", line=line, expected="a path without '..'")
-        if any(part.lower() == ".git" for part in parts):
+        if not value.isprintable():  # a line feed, an escape, or a letter without width that hides a ".git"
+            raise self.error(f"the path {value!r} has a character that cannot be printed", line=line)
+        if any(part.lower().rstrip(". ") in (".git", "git~1") for part in parts):  # as Windows reads names
             raise self.error(f"the path '{value}' is inside a git directory", line=line)
         if posixpath.normpath(value) != value or value == ".":
             raise self.error(
@@ -184,6 +191,8 @@ def read_text(file: Path, what: str, *, asked_at: str) -> str:
         ManifestError: it is missing, cannot be read, or is not UTF-8; the last names the file's own line.
     """
     try:
+        if not stat.S_ISREG(mode := file.stat().st_mode) and not stat.S_ISDIR(mode):  # reading a pipe may never end
+            raise ManifestError(f"{what} cannot be read", where=asked_at, found="not a regular file")
         data = file.read_bytes()
     except FileNotFoundError:
         raise ManifestError(f"{what} is missing", where=asked_at, expected=f"a file {file}") from None

@@ -10,15 +10,12 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from patchstack.cache import cache_dir
+from patchstack.cache import read_entry, write_entry
 from patchstack.edits import Conflict, Edit, Outcome, Rung, Status
 from patchstack.git import Tree
 from patchstack.source.text import Splice, apply_splices
@@ -44,21 +41,19 @@ def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outco
 def remembered_answer(question: str, data: bytes, answer: Callable[[], bool]) -> bool:
     """``answer()`` to a question about a file's bytes, from memory where it was asked before."""
     place = _place(data, question)
-    try:
-        known = json.loads(place.read_bytes())["answer"]
-    except (OSError, ValueError, KeyError, TypeError):
-        known = None
+    stored = read_entry(place)
+    known = stored.get("answer") if isinstance(stored, dict) else None
     if not isinstance(known, bool):
         known = answer()
-        _store(place, {"answer": known})
+        write_entry(place, {"answer": known})
     return known
 
 
 def _place(data: bytes, *parts: str) -> Path:
-    """Where the memory of a question about a file is kept."""
+    """Where in the cache the memory of a question about a file is kept."""
     text = "\0".join((_code_version(), hashlib.sha256(data).hexdigest(), *parts))
     key = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-    return cache_dir() / "plans" / key[:2] / f"{key}.json"
+    return Path("plans", key[:2], f"{key}.json")
 
 
 @lru_cache(maxsize=1)
@@ -75,7 +70,7 @@ def _code_version() -> str:
 
 def _read(place: Path, data: bytes) -> Outcome | None:
     try:
-        stored = json.loads(place.read_bytes())
+        stored = read_entry(place)
         facts: dict[str, Any] | None = stored["conflict"]
         conflict = None
         if facts is not None:
@@ -97,7 +92,7 @@ def _read(place: Path, data: bytes) -> Outcome | None:
             stored["note"],
             stored["neutral"],
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
@@ -113,18 +108,7 @@ def _write(place: Path, data: bytes, outcome: Outcome) -> None:
         "note": outcome.note,
         "neutral": outcome.neutral,
     }
-    _store(place, stored)
-
-
-def _store(place: Path, stored: Mapping[str, Any]) -> None:
-    """Best effort: without the memory the next run plans again."""
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
-            json.dump(stored, file)
-        os.replace(file.name, place)
-    except OSError:
-        return
+    write_entry(place, stored)
 
 
 def _one_splice(before: bytes, after: bytes) -> tuple[int, int, str]:

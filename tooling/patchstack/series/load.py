@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -45,7 +46,7 @@ def find_series(name: str | None) -> Path:
     if name in known:
         return data_root() / "patches" / name
     folder = Path(name)
-    if (folder / "series.yaml").exists() or (folder / "series.yaml").is_symlink():
+    if os.path.lexists(folder / "series.yaml"):  # unlike Path.exists(), this takes a name of any length
         return folder
     raise UsageError(
         f"no series '{name}'",
@@ -106,7 +107,7 @@ def _load_change(section: Section, folder: Path, overlay: Overlay) -> Change:
 def _message(section: Section, folder: Path) -> str:
     name = section.path("message")
     file = folder / name
-    if file.is_symlink() or any(parent.is_symlink() for parent in _between(folder, file)):
+    if any(os.path.islink(path) for path in (file, *_between(folder, file))):
         raise section.error(f"the message '{name}' is a symbolic link", line=section.line_of("message"))
     text = read_text(file, f"the message '{name}'", asked_at=section.at("message"))
     if not text.strip():

@@ -115,6 +115,9 @@ class NativeFunctions:
         if dispatch is not None:
             if not isinstance(dispatch, yaml.MappingNode):
                 raise YamlSyntaxError(line + dispatch.start_mark.line, "dispatch is not a mapping")
+            for key, value in dispatch.value:
+                _require_text(key, line)
+                _require_text(value, line)
             lines = tuple(self._dispatch_line(text, start, key, value) for key, value in dispatch.value)
             keys = [key for dispatch_line in lines for key in dispatch_line.keys]
             twice = next((key for key in keys if keys.count(key) > 1), None)
@@ -144,9 +147,13 @@ class NativeFunctions:
             raise YamlSyntaxError(line, "the entry is not a mapping")
         fields: dict[str, yaml.Node] = {}
         for key, value in node.value[0].value:
+            _require_text(key, line)
             if key.value in fields:
                 raise YamlSyntaxError(line + key.start_mark.line, f"the key '{key.value}' stands twice in the entry")
             fields[key.value] = value
+        for name in ("func", "structured_delegate"):
+            if name in fields:
+                _require_text(fields[name], line)
         return text, fields
 
     @staticmethod
@@ -157,6 +164,12 @@ class NativeFunctions:
             start + _bytes_before(text, key.start_mark.index),
             start + _bytes_before(text, value.end_mark.index),
         )
+
+
+def _require_text(node: yaml.Node, line: int) -> None:
+    """Refuse a list or a mapping; aliases can make the text of a small one endless."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise YamlSyntaxError(line + node.start_mark.line, "a text was expected, not a list or a mapping")
 
 
 def _bytes_before(text: str, index: int) -> int:

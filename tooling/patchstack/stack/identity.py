@@ -11,6 +11,7 @@ from patchstack.git import Repository
 from patchstack.git.process import GitCommandError
 
 _EPOCH = re.compile(r"[0-9]{1,12}\Z")
+_END_OF_TIME = 10**12
 _IDENT = re.compile(r"(?P<name>.*) <(?P<email>[^>]*)> \d+ [+-]\d{4}\Z")
 
 
@@ -66,13 +67,22 @@ def read_signature(repository: Repository, onto_date: int, *, may_stand_in: bool
         may_stand_in: take :data:`PLACEHOLDER` where git has no identity.
 
     Raises:
-        TreeError: git has no name or no address to put into a commit, and none may stand in.
+        TreeError: git has no name or no address to put into a commit, and none may stand in; or git takes no date
+            after ``onto_date``.
         UsageError: ``SOURCE_DATE_EPOCH`` is not a number.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is not None and not _EPOCH.match(epoch):
         raise UsageError("not a number of seconds", where="SOURCE_DATE_EPOCH", found=repr(epoch))
     first = int(epoch) if epoch is not None else onto_date + 1
+    if not 0 <= first < _END_OF_TIME:
+        raise TreeError(
+            "git makes no commit with a date after that of the onto commit",
+            where=str(repository.root),
+            expected=f"seconds since 1970, below {_END_OF_TIME}",
+            found=str(onto_date),
+            next_command="SOURCE_DATE_EPOCH=SECONDS sets the date of the first commit",
+        )
     sign = repository.config("commit.gpgsign", kind="bool") == "true"
     try:
         return Signature(_identity(repository, "AUTHOR"), _identity(repository, "COMMITTER"), first, sign)

@@ -63,7 +63,9 @@ def run_lock(repository: Repository) -> Iterator[RunLock]:
     folder = repository.common_dir / FOLDER
     try:
         folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if (folder / "lock").is_fifo():
+            raise _cannot_write(folder / "lock", "not a regular file")
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise _cannot_write(folder, str(error)) from None
     try:
@@ -98,7 +100,7 @@ def _lines(descriptor: int) -> list[str]:
 
 def _clear_left_locks(repository: Repository, interrupted: Sequence[str]) -> None:
     """Remove git's lock files of the refs that a killed run of ours was moving; nobody else's are ever touched."""
-    left = [repository.common_dir / f"{ref}.lock" for ref in interrupted]
+    left = [repository.common_dir / f"{ref}.lock" for ref in interrupted if _is_ref(ref)]
     deadline = time.monotonic() + _PATIENCE_S
     while any(file.exists() for file in left):
         if time.monotonic() > deadline:
@@ -108,7 +110,14 @@ def _clear_left_locks(repository: Repository, interrupted: Sequence[str]) -> Non
         time.sleep(0.02)
 
 
+def _is_ref(name: str) -> bool:
+    """Whether a note names a file that git locks for a ref; a damaged one may name anything."""
+    return (name.startswith("refs/") or name.endswith("HEAD")) and ".." not in name.split("/")
+
+
 def _clear_scratch(folder: Path) -> None:
+    if folder.is_symlink():
+        raise _cannot_write(folder, "a symbolic link, and what it leads to is not the tool's to clear")
     try:
         folder.mkdir(exist_ok=True)
         for file in folder.iterdir():

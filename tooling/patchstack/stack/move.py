@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from patchstack.errors import PatchstackError, RefError, TreeError
@@ -42,7 +43,7 @@ def move_branch(
     lock.note(branch.ref, *([backup] if backup else []), *locks)
     try:
         text = "".join(f"{line}\n" for line in lines)
-        repository.git("update-ref", "--create-reflog", "-m", REFLOG, "--stdin", stdin=text.encode())
+        repository.git("update-ref", "--create-reflog", "-m", REFLOG, "--stdin", stdin=os.fsencode(text))
     except GitCommandError as error:
         now = repository.resolve_ref(branch.ref)
         if now != tip:  # else git of a run that was killed has just finished the same move

@@ -55,17 +55,19 @@ class Record:
             TreeError: the file is there and cannot be read.
         """
         made = []
+        problem = "the record of earlier runs cannot be read"
+        if self._file.is_fifo():  # reading it may never end
+            raise TreeError(problem, where=str(self._file), found="not a regular file")
         try:
             text = self._file.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return []
         except OSError as error:
-            problem = "the record of earlier runs cannot be read"
             raise TreeError(problem, where=str(self._file), found=str(error)) from None
         for line in text.split("\n"):
             try:
                 made.append(Made(**json.loads(line)))
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 continue
         return made
 

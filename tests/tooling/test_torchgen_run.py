@@ -1,0 +1,152 @@
+"""The tree's torchgen is somebody else's program: whatever it does, the run ends soon and says one sentence."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from edit_bench import commit_of
+from patchstack import torchgen_run
+from patchstack.errors import TreeError
+from patchstack.git import Tree
+from patchstack.torchgen_run import TorchgenError, generate_c_shims
+
+HEADER = f"{torchgen_run.SHIM_FOLDER}/c_shim_mps.h"
+GEN = """
+import types
+def parse_native_yaml(*_):
+    return types.SimpleNamespace(native_functions=[], backend_indices={})
+def get_grouped_native_functions(functions):
+    return []
+"""
+SHIM = """
+def gen_aoti_c_shim_files(aoti_fm, aoti_backends, native_functions, backend_indices, structured_native_functions,
+                          extra_cuda_headers, extend_aoti_c_shim, update_aoti_c_shim):
+    aoti_fm.write("c_shim_mps.h", lambda: "made\\n")
+"""
+MODEL = """
+class NativeFunctionsGroup: pass
+class DispatchKey:
+    @staticmethod
+    def parse(name): return name
+"""
+
+
+def tree_with(folder: Path, init: str) -> Tree:
+    """A tree whose torchgen is a few lines; ``init`` is run when it is imported."""
+    files = {
+        "torchgen/__init__.py": init,
+        "torchgen/gen.py": GEN,
+        "torchgen/gen_aoti_c_shim.py": SHIM,
+        "torchgen/model.py": MODEL,
+        f"{torchgen_run.YAML_FOLDER}/native_functions.yaml": "",
+    }
+    repository, commit = commit_of(folder / "tree.git", {path: text.encode() for path, text in files.items()})
+    return Tree.at(repository, commit)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "",
+        "print('hello')",
+        "import os; os.write(1, b'\\xff\\xfe')",
+        "import sys; sys.stderr.buffer.write(b'\\xff')",
+        "open('new file', 'w').close()",
+        "import os; os.mkdir('closed'); os.chmod('closed', 0)",
+    ],
+)
+def test_noise_and_files_of_its_own_do_not_matter(tmp_path: Path, init: str) -> None:
+    assert generate_c_shims(tree_with(tmp_path, init), ["mps"]) == {HEADER: b"made\n"}
+
+
+@pytest.mark.parametrize(
+    ("init", "problem"),
+    [
+        ("import os; os._exit(0)", "its answer is not a set of headers"),
+        ("raise ValueError('boom')", "ValueError: boom"),
+        ("raise ValueError('x' * 1000000)", "ValueError: xxx"),
+        ("def (", "SyntaxError"),
+        ("import sys; sys.stderr.buffer.write(b'\\xff!\\n'); sys.exit(3)", "!"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "exit status -11"),
+        ("input()", "EOFError"),
+    ],
+)
+def test_a_torchgen_that_fails_is_one_short_sentence(tmp_path: Path, init: str, problem: str) -> None:
+    with pytest.raises(TorchgenError) as caught:
+        generate_c_shims(tree_with(tmp_path, init), ["mps"])
+    assert problem in caught.value.problem
+    assert len(caught.value.problem) < 400
+    assert "\n" not in caught.value.problem
+
+
+@pytest.mark.parametrize("answer", ["null", "[1]", '{"c_shim_mps.h": 3}', '{"c_shim_mps.h": "\\ud800"}', "[" * 100_000])
+def test_an_answer_that_is_no_set_of_headers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    child = tmp_path / "child.py"
+    child.write_text(f"print({answer!r})")
+    monkeypatch.setattr(torchgen_run, "_CHILD", child)
+    with pytest.raises(TorchgenError, match="its answer is not a set of headers"):
+        generate_c_shims(tree_with(tmp_path, ""), ["mps"])
+
+
+def test_what_it_leaves_running_keeps_nobody_waiting_and_is_ended(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    init = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        f"    open({str(note)!r}, 'w').write(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+        "    os._exit(0)\n"
+        f"while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}): time.sleep(0.01)\n"
+    )
+    started = time.monotonic()
+    assert generate_c_shims(tree_with(tmp_path, init), ["mps"]) == {HEADER: b"made\n"}
+    assert time.monotonic() - started < 30
+    assert not _runs(int(note.read_text()))
+
+
+def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torchgen_run, "TIMEOUT_S", 1)
+    with pytest.raises(TorchgenError, match="no answer within 1 s"):
+        generate_c_shims(tree_with(tmp_path, "import time; time.sleep(60)"), ["mps"])
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "d/" * 1500 + "file"], ids=["long", "deep"])
+def test_a_name_that_no_file_can_have_is_an_error_that_says_where(tmp_path: Path, name: str) -> None:
+    repository, commit = commit_of(tmp_path / "long.git", {f"torchgen/{name}.py": b""})
+    with pytest.raises(TreeError, match="cannot be laid out in the folder for temporary files"):
+        generate_c_shims(Tree.at(repository, commit), ["mps"])
+
+
+@pytest.mark.parametrize("content", ["[]", "null", '"c_shim_mps.h"', '{"c_shim_mps.h": 3}', "{"])
+def test_a_damaged_entry_of_the_cache_is_made_again(tmp_path: Path, cache: Path, content: str) -> None:
+    tree = tree_with(tmp_path, "")
+    generate_c_shims(tree, ["mps"])
+    (entry,) = (cache / "torchgen").iterdir()
+    entry.write_text(content)
+    assert generate_c_shims(tree, ["mps"]) == {HEADER: b"made\n"}
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process runs (one that has ended and that nobody asked about does not)."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+            status = Path(f"/proc/{pid}/stat")
+            if status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return False
+        except (ProcessLookupError, FileNotFoundError):
+            return False
+        time.sleep(0.05)
+    return True
