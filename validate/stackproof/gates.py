@@ -62,13 +62,15 @@ GATES: tuple[GateEntry, ...] = (
     GateEntry(
         "host-check",
         "the Objective-C++ host functions compile against the tree's ATen headers",
+        "stackproof.host.check:HostCheckGate",
     ),
     GateEntry(
         "host-run",
         "dispatcher, autograd, host function and kernels together on a stand-in device",
+        "stackproof.host.run:HostRunGate",
     ),
     GateEntry("build", "an incremental PyTorch build of the stack (macOS)", "stackproof.build.gate:BuildGate"),
-    GateEntry("test-mps", "the tests of test_mps.py that the series touches"),
+    GateEntry("test-mps", "the tests of test_mps.py that the series touches", "stackproof.host.mps_tests:TestMpsGate"),
     GateEntry(
         "fc-window",
         "schema changes: forward and backward compatibility, and the two-week window",

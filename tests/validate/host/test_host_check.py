@@ -1,0 +1,101 @@
+"""The gate "host-check" on the stack of the reference tree: passes it, and names each fault put into its host file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from stackproof.host.check import LIMITS, HostCheckGate
+from stackproof.model import Verdict
+
+pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
+
+HOST_FILE = "aten/src/ATen/native/mps/operations/GridSampler.mm"
+SHARED_HEADER = "aten/src/ATen/native/mps/kernels/GridSampler.h"
+
+PUBLIC = "grid_sampler_2d_backward_mps"
+LIBRARY = "namespace at::native {\n\n#ifndef PYTORCH_JIT_COMPILE_SHADERS"
+ARGUMENTS = "      mtl_setArgs(computeEncoder, output, input, grid, launch_params);"
+FLAG, MASK = "bool align_corners,", "std::array<bool, 2> output_mask) {"
+INDENT = " " * len(f"std::tuple<Tensor, Tensor> {PUBLIC}(")
+WAIT = "namespace at::mps {\nvoid wait_for_all();\n}\nstatic const bool waited = (at::mps::wait_for_all(), true);\n"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is replaced in the host file by what, the rule that must fail, and words of its message."""
+
+    old: str
+    new: str
+    rule: str
+    words: str
+
+
+NO_PROTOTYPE = f"no previous prototype for function '{PUBLIC}'"
+FAULTS = {
+    "a wrong return type": Fault(
+        f"std::tuple<Tensor, Tensor> {PUBLIC}(",
+        f"std::pair<Tensor, Tensor> {PUBLIC}(",
+        "syntax",
+        "differ only in their return type",
+    ),
+    "a wrong parameter type": Fault(
+        f"{FLAG}\n{INDENT}{MASK}", f"int64_t align_corners,\n{INDENT}{MASK}", "syntax", NO_PROTOTYPE
+    ),
+    "a missing op include": Fault(
+        "#include <ATen/ops/grid_sampler_2d_backward_native.h>\n", "", "syntax", NO_PROTOTYPE
+    ),
+    "an unknown selector": Fault(
+        ARGUMENTS, f"      [computeEncoder setPipeline:pso];\n{ARGUMENTS}", "syntax", "'-setPipeline:' not found"
+    ),
+    "a symbol that libtorch does not export": Fault(LIBRARY, WAIT + LIBRARY, "missing-symbol", "at::mps::wait_for_all"),
+}
+
+
+def test_the_stacks_host_file_passes_and_the_limits_are_said(stack: Any) -> None:
+    result = stack.judge(HostCheckGate())
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    assert result.details["files"] == [HOST_FILE]
+    assert tuple(result.limits) == LIMITS
+
+
+def test_the_symbols_of_the_host_file_were_looked_up(stack: Any) -> None:
+    assert stack.judge(HostCheckGate()).details["not_checked"] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
+    seeded = FAULTS[fault]
+    result = stack.judge(HostCheckGate(), stack.replaced(seeded.old, seeded.new))
+    assert result.verdict is Verdict.FAILED
+    found = [finding for finding in result.findings if finding.fails and finding.rule == seeded.rule]
+    assert any(seeded.words in finding.message for finding in found), [str(finding) for finding in result.findings]
+    assert {finding.path for finding in found} == {HOST_FILE}
+
+
+def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(stack: Any) -> None:
+    text = stack.text(SHARED_HEADER)
+    fields = "  idx_type_t first_position;\n  bool align_corners;\n"
+    assert text.count(fields) == 1
+    other = "#ifdef __METAL__\n  bool align_corners;\n  idx_type_t first_position;\n#else\n" + fields + "#endif\n"
+    head = stack.changed({SHARED_HEADER: text.replace(fields, other)})
+    result = stack.judge(HostCheckGate(), head)
+    assert result.verdict is Verdict.FAILED
+    messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
+    assert len(messages) == 2
+    assert all("GridSamplerBackwardParams" in message and "first_position" in message for message in messages)
+
+
+def test_a_stack_without_host_files_is_not_run(stack: Any) -> None:
+    result = stack.judge(HostCheckGate(), stack.base)
+    assert result.verdict is Verdict.NOT_RUN
+    assert "touches no operations" in result.reason
+
+
+def test_without_a_macos_release_the_rest_is_still_checked_and_that_is_said(stack: Any) -> None:
+    result = stack.judge(HostCheckGate(), wheel=None)
+    assert result.verdict is Verdict.PASSED
+    assert any("no macOS release" in text for text in result.details["not_checked"])

@@ -1,0 +1,134 @@
+"""The gate "host-run" on the stack of the reference tree: the public interface works, each seeded fault is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from stackproof.host.run import LIMITS, HostRunGate
+from stackproof.model import Verdict
+
+pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
+
+COUNT = "std::min(positions - first, max_launch)"
+ARGUMENTS = "mtl_setArgs(computeEncoder, grad_input_slot, grad_grid, grad_output, input, grid, launch_params);"
+FIRST_IN_BLOCK = "      auto launch_params = params;"
+BEFORE_BLOCK = "  constexpr int64_t max_launch = int64_t{1} << 30;"
+FIRST_OF_FUNCTION = "  const bool compute_grad_input = output_mask[0];\n"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is replaced in the host file by what; the rules of which one must fail, and words of its message."""
+
+    old: str
+    new: str
+    rules: tuple[str, ...]
+    words: str
+    kind: str = "detectors"
+
+
+FAULTS = {
+    "swapped buffers": Fault(
+        ARGUMENTS,
+        ARGUMENTS.replace("input, grid", "grid, input"),
+        ("out-of-bounds", "wrong-value"),
+        "grid_sampler_2d_backward",
+    ),
+    "a missing zero fill": Fault(
+        "grad_input = at::zeros(input.sizes(),",
+        "grad_input = at::empty(input.sizes(),",
+        ("uninitialised",),
+        "read of grad_input",
+    ),
+    "a kernel name that does not exist": Fault(
+        'fmt::format("grid_sampler_2d_backward_{}',
+        'fmt::format("grid_sampler_2d_backwards_{}',
+        ("no-such-kernel",),
+        "grid_sampler_2d_backwards_",
+    ),
+    "too many threads": Fault(COUNT, f"{COUNT} + 7", ("out-of-bounds",), "grid_sampler_2d_backward"),
+    "too few threads": Fault(COUNT, f"{COUNT} - 1", ("unwritten",), "were never written"),
+    "a check inside the block": Fault(
+        FIRST_IN_BLOCK,
+        f'      TORCH_CHECK(positions < 0, "not today");\n{FIRST_IN_BLOCK}',
+        ("check-inside-block",),
+        "not today",
+    ),
+    "an encoder taken outside the block": Fault(
+        BEFORE_BLOCK,
+        f"  [[maybe_unused]] auto encoder = getCurrentMPSStream()->commandEncoder();\n{BEFORE_BLOCK}",
+        ("encoder-outside-block",),
+        "outside of its queue block",
+    ),
+    "an argument left from another kernel": Fault(
+        ARGUMENTS,
+        "mtl_setArgs(computeEncoder, grad_input_slot, grad_grid, grad_output);\n"
+        "        mtl_setArgs<4>(computeEncoder, grid, launch_params);",
+        ("stale-binding",),
+        "argument 3 (input)",
+    ),
+    "a bad argument that is let through": Fault(
+        "TORCH_CHECK(grad_output.sizes() == IntArrayRef(output_sizes),",
+        "TORCH_CHECK(grad_output.dim() == 4,",
+        ("behaviour",),
+        "grad_output too small",
+        "bad arguments",
+    ),
+}
+
+
+def test_everything_works_through_the_public_interface(stack: Any) -> None:
+    result = stack.judge(HostRunGate())
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    assert result.cases > 1500
+    assert result.worst_error is not None
+    assert result.worst_error < 4
+    assert "grid_sampler_2d_backward" in result.details["ops"]
+    assert tuple(result.limits) == LIMITS
+    kinds = {str(row["scenario"]).partition(":")[0] for row in result.details["scenarios"]}
+    assert kinds >= {"values", "detectors", "vmap over grad_output", "autocast", "dirty allocator", "training"}
+    assert kinds >= {"bad arguments", "finite differences", "deterministic algorithms"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
+    seeded = FAULTS[fault]
+    result = stack.judge(HostRunGate(), stack.replaced(seeded.old, seeded.new), kinds=[seeded.kind])
+    assert result.verdict is Verdict.FAILED
+    found = [finding for finding in result.findings if finding.fails and finding.rule in seeded.rules]
+    assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]
+
+
+def test_a_host_file_that_crashes_is_a_finding_and_not_the_end(stack: Any) -> None:
+    crash = "  *reinterpret_cast<volatile int*>(8) = 1;\n"
+    head = stack.replaced(FIRST_OF_FUNCTION, FIRST_OF_FUNCTION + crash)
+    result = stack.judge(HostRunGate(), head, kinds=["only one gradient", "autocast"])
+    assert result.verdict is Verdict.FAILED
+    assert {finding.rule for finding in result.findings if finding.fails} == {"crash"}
+    assert "SIGSEGV" in result.findings[0].message
+
+
+def test_a_host_file_that_does_not_compile_fails_at_its_line(stack: Any) -> None:
+    head = stack.replaced("      auto launch_params = params;", "      auto launch_params = no_such_name;")
+    result = stack.judge(HostRunGate(), head, kinds=["autocast"])
+    assert result.verdict is Verdict.FAILED
+    assert "no_such_name" in result.findings[0].message
+    assert result.findings[0].line > 0
+
+
+def test_what_the_stand_in_device_does_not_have_is_not_run_rather_than_failed(stack: Any) -> None:
+    call = "  getCurrentMPSStream()->checkLastError();\n"
+    head = stack.replaced(FIRST_OF_FUNCTION, FIRST_OF_FUNCTION + call)
+    result = stack.judge(HostRunGate(), head, kinds=["autocast"])
+    assert result.verdict is Verdict.NOT_RUN
+    assert "checkLastError" in result.reason
+
+
+def test_an_op_without_scenarios_is_not_run(stack: Any) -> None:
+    result = stack.judge(HostRunGate(), ops=["cumsum"])
+    assert result.verdict is Verdict.NOT_RUN
+    assert "cumsum" in result.reason

@@ -1,0 +1,73 @@
+"""The gate "test-mps" on the stand-in device: the stack's own tests pass, stale lists and failing tests are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stackproof.host.mps_child import FALLBACK, TEST_FILE
+from stackproof.host.mps_tests import STANDIN_LIMITS, TestMpsGate, select_patterns
+from stackproof.model import Verdict
+
+LISTS = "torch/testing/_internal/common_mps.py"
+PATTERNS = ["test_output_grad_match_grid_sampler_2d"]
+ENTRY = '"grid_sampler_2d": [torch.float16],'
+
+
+def test_the_selection_follows_from_the_ops_and_from_the_changed_tests(stack: Any) -> None:
+    patterns = select_patterns(["grid_sampler_2d_backward"], stack.tree(stack.base), stack.tree())
+    assert "grid_sampler_2d" in patterns
+    assert "test_grid_sample_2d_autograd" in patterns
+    assert "test_grid_sample_3d_forward" not in patterns
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None:
+    result = stack.judge(TestMpsGate())
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    assert result.cases > 50
+    assert result.details["device"] == "stand-in"
+    assert result.details["xfail"] == 1
+    assert tuple(result.limits) == STANDIN_LIMITS
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_a_stale_entry_of_the_expected_failures_is_named(stack: Any) -> None:
+    head = stack.replaced(ENTRY, '"grid_sampler_2d": [torch.float16, torch.float32],', LISTS)
+    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    assert result.verdict is Verdict.FAILED
+    stale = [finding.message for finding in result.findings if finding.rule == "stale-xfail"]
+    assert len(stale) == 1
+    assert "test_output_grad_match_grid_sampler_2d" in stale[0]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_a_list_that_still_expects_success_of_what_fails_is_named(stack: Any) -> None:
+    text = stack.text(LISTS)
+    line = next(line for line in text.splitlines(keepends=True) if ENTRY in line)
+    head = stack.changed({LISTS: text.replace(line, "")})
+    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    assert result.verdict is Verdict.FAILED
+    failed = [finding.message for finding in result.findings if finding.rule == "test-failed"]
+    assert any("test_output_grad_match_grid_sampler_2d" in message and "float16" in message for message in failed)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_a_test_file_that_cannot_be_loaded_is_a_finding(stack: Any) -> None:
+    head = stack.changed({TEST_FILE: "import no_such_module\n" + stack.text(TEST_FILE)})
+    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    assert result.verdict is Verdict.FAILED
+    assert "no_such_module" in result.findings[0].message
+
+
+def test_the_fallback_to_the_cpu_is_refused(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FALLBACK, "1")
+    result = stack.judge(TestMpsGate())
+    assert result.verdict is Verdict.NOT_RUN
+    assert FALLBACK in result.reason

@@ -1,0 +1,217 @@
+"""Builds the library that makes a stack run on the stand-in device: device, host files and registrations in one.
+
+The host files are compiled against the headers of the installed torch, since that is what they are linked with; only
+the headers that host and kernels share come from the stack's tree. That they compile against their own tree's headers
+is what host-check shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from patchstack.git import Tree
+from stackproof.host.clang import LANGUAGE, STANDIN, STUBS, HostClang, find_clang, folder_digest, stubs_digest
+from stackproof.host.headers import write, write_files
+from stackproof.host.registration import Registration, prepare_registration
+from stackproof.host.stack import KERNELS, HostStack
+from stackproof.metal.build import Source, preprocess, rewrite
+from stackproof.metal.errors import CompileError, ToolchainError
+from stackproof.metal.toolchain import digest, find_toolchain, headers_digest
+from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+
+_TORCH = Path(torch.__file__).parent
+# Not optimised: what is executed once per call is compiled far more often than it runs.
+_CODE = ("-O0", "-fPIC", "-g0", "-Wno-everything")
+_C = ("-x", "c", "-std=gnu17", *_CODE, "-Werror=implicit-function-declaration")
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A ``.metal`` file on disk with all that it includes.
+
+    Attributes:
+        root: folder that stands for the top of the tree.
+        path: of the file, relative to ``root``.
+    """
+
+    root: Path
+    path: str
+
+    @property
+    def include_dirs(self) -> tuple[Path, ...]:
+        return tuple(self.root / folder for folder in INCLUDE_FOLDERS)
+
+
+@dataclass(frozen=True)
+class DeviceBuild:
+    """Everything that a process needs to have the stack's ``mps`` device; picklable.
+
+    Attributes:
+        library: shared library that registers the device and the ops when it is loaded.
+        kernels: the Metal sources whose kernels it asks for.
+        ops: overload names that run the stack's own functions.
+        left_out: ops that could not be registered, one sentence each.
+        inherited: kernels that the tree had before the stack.
+        cache: where compiled kernels are kept.
+    """
+
+    library: Path
+    kernels: tuple[KernelSource, ...]
+    ops: tuple[str, ...]
+    left_out: tuple[str, ...]
+    inherited: frozenset[str]
+    cache: Path
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One file to compile.
+
+    Attributes:
+        source: the file.
+        shown: its name in diagnostics.
+        flags: all flags but the output.
+        key: names the object in the cache.
+    """
+
+    source: Path
+    shown: str
+    flags: tuple[str, ...]
+    key: str
+
+
+def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild:
+    """Compile and link, or find it in the cache.
+
+    Args:
+        stack: whose host files and kernels are to run.
+        cache: folder for objects and libraries.
+        jobs: compilers at once.
+
+    Raises:
+        ToolchainError: no compiler.
+        CompileError: a host file does not compile against the installed torch's headers.
+        TreeError: torchgen fails.
+    """
+    clang = find_clang()
+    registration = prepare_registration(stack.ops, cache)
+    units = [*_device_units(clang), *_stack_units(stack, registration, clang, cache)]
+    objects = _compile_all(units, clang, cache / "objects", jobs)
+    library = cache / "devices" / f"{digest(*(one.name for one in objects))}.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        partial = library.with_suffix(f".{os.getpid()}.partial")
+        torch_libraries = [str(_TORCH / "lib" / name) for name in ("libtorch_cpu.so", "libc10.so")]
+        clang.link(partial, [*map(str, objects), *torch_libraries, "-rpath", str(_TORCH / "lib")])
+        partial.replace(library)
+    kernels = tuple(_materialise(stack.tree, path, cache) for path in stack.kernel_sources)
+    ops = tuple(op.overload for op in registration.ops)
+    return DeviceBuild(library, kernels, ops, registration.left_out, _inherited(stack, cache), cache)
+
+
+def _materialise(tree: Tree, path: str, cache: Path) -> KernelSource:
+    return KernelSource(write_sources(collect_sources(tree, path), cache), path)
+
+
+def _inherited(stack: HostStack, cache: Path) -> frozenset[str]:
+    """Host names of the kernels that the base has in the same files."""
+    if stack.base is None:
+        return frozenset()
+    names: set[str] = set()
+    for path in stack.kernel_sources:
+        if stack.base.exists(path):
+            source = _materialise(stack.base, path, cache)
+            place = cache / "kernel-names" / f"{digest(source.root.name, headers_digest())}.json"
+            if not place.exists():
+                whole = Source(source.root / path, source.include_dirs, root=source.root)
+                found = [kernel.host_name for kernel in rewrite(preprocess(whole, find_toolchain())).kernels]
+                write(place, json.dumps(found))
+            names.update(json.loads(place.read_text()))
+    return frozenset(names)
+
+
+def _torch_flags(*first: Path) -> tuple[str, ...]:
+    include = _TORCH / "include"
+    folders = (include, include / "torch/csrc/api/include")
+    return (
+        *_CODE,
+        *(f"-I{folder}" for folder in first),
+        "-isystem", str(STUBS),
+        *(flag for folder in folders for flag in ("-isystem", str(folder))),
+    )  # fmt: skip
+
+
+def _device_units(clang: HostClang) -> list[_Unit]:
+    base = (clang.version, torch.__version__, stubs_digest(), folder_digest(STANDIN))
+    units = []
+    for source in sorted(STANDIN.glob("*.c")):
+        units.append(_Unit(source, source.name, _C, digest(*base, source.name, *_C)))
+    for source in sorted(STANDIN.glob("*.mm")):
+        flags = _torch_flags(STANDIN)
+        units.append(_Unit(source, source.name, flags, digest(*base, source.name, *flags)))
+    return units
+
+
+def _stack_units(stack: HostStack, registration: Registration, clang: HostClang, cache: Path) -> list[_Unit]:
+    shared = {
+        path: text
+        for folder in (KERNELS, "c10/metal")
+        for path in stack.tree.walk(folder)
+        if path.endswith(".h") and (text := stack.tree.read(path)) is not None
+    }
+    root = write_files(shared, cache)
+    flags = _torch_flags(registration.folder, root / "aten/src", root)
+    base = (clang.version, torch.__version__, stubs_digest(), registration.folder.name, root.name, *LANGUAGE, *flags)
+    texts = write_files({file.path: file.text.encode() for file in stack.files}, cache)
+    units = [_Unit(texts / file.path, file.path, flags, digest(*base, file.path, file.text)) for file in stack.files]
+    for source in registration.sources:
+        units.append(_Unit(source, source.name, flags, digest(*base, source.name, source.read_bytes())))
+    return units
+
+
+def _compile_all(units: Sequence[_Unit], clang: HostClang, folder: Path, jobs: int) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    if all((folder / f"{unit.key}.o").exists() for unit in units):
+        return [folder / f"{unit.key}.o" for unit in units]
+    prefix = _precompiled_prefix(clang, folder)
+    with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
+        return list(pool.map(lambda unit: _compile(unit, prefix, clang, folder), units))
+
+
+def _precompiled_prefix(clang: HostClang, folder: Path) -> Path:
+    source, flags = STANDIN / "prefix.h", _torch_flags()
+    key = digest(clang.version, torch.__version__, stubs_digest(), source.read_bytes(), *LANGUAGE, *flags)
+    output = folder / f"{key}.pch"
+    if not output.exists():
+        partial = folder / f"{key}.{os.getpid()}.partial"
+        done = clang.precompile([*flags, str(source), "-o", str(partial)])
+        if not done.succeeded:
+            raise ToolchainError("the headers of the installed torch cannot be compiled", found=done.tail)
+        partial.replace(output)
+    return output
+
+
+def _compile(unit: _Unit, prefix: Path, clang: HostClang, folder: Path) -> Path:
+    output = folder / f"{unit.key}.o"
+    if output.exists():
+        return output
+    partial = output.with_suffix(f".{os.getpid()}.partial")
+    files = ["-c", str(unit.source), "-o", str(partial)]
+    if unit.source.suffix == ".c":
+        done = clang.plain([*unit.flags, *files])
+    else:
+        done = clang.for_this_machine([*unit.flags, "-include-pch", str(prefix), *files])
+    if not done.succeeded:
+        first = done.errors[0] if done.errors else None
+        message = first.message if first else f"the compiler failed: {done.tail}"
+        where = f"{unit.shown}:{first.line}" if first and first.file == str(unit.source) else unit.shown
+        raise CompileError(message, where=where, diagnostics=done.diagnostics)
+    partial.replace(output)
+    return output

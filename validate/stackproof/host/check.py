@@ -1,0 +1,288 @@
+"""The gate "host-check": every host function that the stack touches compiles and fits what is around it.
+
+Each file is judged in four ways: it compiles for Apple's target against its own tree's headers, the macOS release
+exports what the object asks for, the structs that it shares with its kernels have one layout on both sides, and
+nothing stands inside or outside a queue block that does not belong there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from patchstack.errors import PatchstackError
+from patchstack.git import Tree
+from stackproof.host.clang import LANGUAGE, STRICT, Compiled, HostClang, find_clang
+from stackproof.host.headers import IncludeFolders, prepare_headers, write_files
+from stackproof.host.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
+from stackproof.host.queue_rules import check_queue_rules
+from stackproof.host.stack import HostFile, HostStack
+from stackproof.host.symbols import missing_symbols, readable, release_exports, undefined_symbols
+from stackproof.metal.build import LANGUAGE as METAL_LANGUAGE
+from stackproof.metal.build import Source, preprocess, rewrite
+from stackproof.metal.errors import ToolchainError
+from stackproof.metal.model import Diagnostic, ParameterKind
+from stackproof.metal.toolchain import INCLUDE as METAL_INCLUDE
+from stackproof.metal.toolchain import digest, find_toolchain
+from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+
+NAME = "host-check"
+LIMITS = (
+    "The system headers are stubs: that Apple's frameworks have these methods, on every supported macOS, is not shown.",
+    "The arm64 object was made by clang with this project's headers, not by Apple's compiler, and was not linked.",
+)
+_DEFAULT_RELEASE = "2.11"
+_VERSION = re.compile(r"^(\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class FileVerdict:
+    """What is known about one host file.
+
+    Attributes:
+        path: in the tree.
+        cases: checks that were made.
+        findings: what they found.
+        skipped: checks that could not be made, one sentence each.
+    """
+
+    path: str
+    cases: int
+    findings: tuple[Finding, ...]
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AppleObject:
+    """What came of compiling a host file for Apple's target.
+
+    Attributes:
+        succeeded: there is an object.
+        diagnostics: of the compiler.
+        layouts: clang's dump of the structs in the global namespace.
+        wanted: names that the object wants from elsewhere.
+        tail: end of the compiler's output, for a failure without diagnostics.
+    """
+
+    succeeded: bool
+    diagnostics: tuple[Diagnostic, ...]
+    layouts: str
+    wanted: tuple[str, ...]
+    tail: str
+
+
+@dataclass
+class FileChecker:
+    """Checks host files of one tree.
+
+    Attributes:
+        tree: whose files and headers.
+        clang: the compiler.
+        headers: the include folders.
+        cache: where results are kept.
+        exports: what the macOS release exports; ``None`` where that is not known, with ``no_exports`` saying why.
+        no_exports: see above.
+        kernels: whether shared structs are compared.
+    """
+
+    tree: Tree
+    clang: HostClang
+    headers: IncludeFolders
+    cache: Path
+    exports: frozenset[str] | None = None
+    no_exports: str = "no macOS release was given to look the symbols up in"
+    kernels: bool = True
+
+    def check(self, file: HostFile) -> FileVerdict:
+        """All checks of one file."""
+        made = self.compiled(file)
+        rules = check_queue_rules(file.path, file.text)
+        if not made.succeeded:
+            if file.builds_graphs:
+                reason = f"{file.path} builds MPSGraphs, which the stub headers do not describe"
+                return FileVerdict(file.path, 0, tuple(_as_information(rules)), (reason,))
+            return FileVerdict(file.path, 1, (*_diagnosed(file, made), *rules))
+        findings, cases, skipped = list(rules), 2, []
+        if self.exports is None:
+            skipped.append(f"{file.path}: {self.no_exports}")
+        else:
+            findings += _unexported(file, made.wanted, self.exports)
+            cases += 1
+        if self.kernels:
+            shared = [self._layouts(path, made.layouts) for path in file.kernel_sources if self.tree.exists(path)]
+            findings += [Finding(text, path=file.path, rule="struct-layout") for texts in shared for text in texts]
+            cases += len(shared)
+        return FileVerdict(file.path, cases, tuple(findings), tuple(skipped))
+
+    def compiled(self, file: HostFile) -> AppleObject:
+        """Compile for Apple's target, or find the outcome in the cache."""
+        key = digest(self.clang.version, self.headers.key, file.path, file.text, *LANGUAGE, *STRICT, *DUMP_FLAGS)
+        place = self.cache / "checks" / f"{key}.json"
+        if not place.exists():
+            source = write_files({file.path: file.text.encode()}, self.cache) / file.path
+            with tempfile.TemporaryDirectory(prefix="stackproof-object-") as scratch:
+                output = Path(scratch) / "object.o"
+                flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, "-O0", "-g0", "-c", str(source), "-o", str(output)]
+                done = self.clang.for_apple(flags)
+                wanted = undefined_symbols(output.read_bytes()) if done.succeeded else ()
+            _write(place, _dump(done, file.path, wanted))
+        return _load(json.loads(place.read_text()))
+
+    def _layouts(self, path: str, host_dump: str) -> list[str]:
+        root = write_sources(collect_sources(self.tree, path), self.cache)
+        source = Source(root / path, tuple(root / folder for folder in INCLUDE_FOLDERS), root=root)
+        toolchain = find_toolchain()
+        try:
+            rewritten = rewrite(preprocess(source, toolchain))
+        except PatchstackError:
+            return []  # that the kernels do not compile is for metal-check to say
+        flags = [*METAL_LANGUAGE, *source.macros, *toolchain.target_flags, "-isystem", str(METAL_INCLUDE)]
+        done = toolchain.run([*flags, "-Wno-everything", *DUMP_FLAGS, "-fsyntax-only", "-"], stdin=rewritten.text)
+        taken = {
+            name
+            for kernel in rewritten.kernels
+            for parameter in kernel.parameters
+            if parameter.kind is ParameterKind.CONSTANT
+            for name in re.findall(r"\w+", parameter.declaration)
+        }
+        return compare_layouts(parse_layouts(host_dump), parse_layouts(done.stdout), taken)
+
+
+def _write(place: Path, content: Any) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_suffix(f".{os.getpid()}.partial")
+    partial.write_text(json.dumps(content))
+    partial.replace(place)
+
+
+def _dump(done: Compiled, path: str, wanted: Sequence[str]) -> dict[str, Any]:
+    """JSON of a compilation, with the file called as in the tree."""
+    diagnostics = [
+        [one.severity, one.message, path if one.file.endswith(f"/{path}") else one.file, one.line, one.column, one.flag]
+        for one in done.diagnostics
+    ]
+    return {
+        "succeeded": done.succeeded, "diagnostics": diagnostics, "layouts": _only_shared(done.text), "tail": done.tail,
+        "wanted": list(wanted),
+    }  # fmt: skip
+
+
+def _load(content: Mapping[str, Any]) -> AppleObject:
+    diagnostics = tuple(Diagnostic(*one) for one in content["diagnostics"])
+    wanted = tuple(content["wanted"])
+    return AppleObject(content["succeeded"], diagnostics, content["layouts"], wanted, content["tail"])
+
+
+def _only_shared(dump: str) -> str:
+    """Layouts without those of namespaces: structs that kernels share are in the global one."""
+    mark = "*** Dumping AST Record Layout"
+    blocks = dump.split(mark)[1:]
+    return "".join(mark + block for block in blocks if re.match(r"\s*0 \| (struct|class) [\w<>, ]+\n", block))
+
+
+def _unexported(file: HostFile, wanted: Sequence[str], exports: frozenset[str]) -> list[Finding]:
+    return [
+        Finding(f"the macOS release does not export {readable(name)} ({name})", file.path, rule="missing-symbol")
+        for name in missing_symbols(wanted, exports)
+    ]
+
+
+def _diagnosed(file: HostFile, made: AppleObject) -> list[Finding]:
+    errors = [one for one in made.diagnostics if one.severity == "error"]
+    if not errors:
+        return [Finding(f"the compiler failed: {made.tail}", file.path, rule="syntax")]
+    return [
+        Finding(one.message, file.path, one.line, "syntax")
+        if one.file == file.path
+        else Finding(f"{one.message} (in {Path(one.file).name})", file.path, rule="syntax")
+        for one in errors
+    ]
+
+
+def _as_information(findings: Sequence[Finding]) -> list[Finding]:
+    return [Finding(one.message, one.path, one.line, one.rule, fails=False) for one in findings]
+
+
+class HostCheckGate:
+    """Implements :class:`stackproof.model.Gate`.
+
+    Options: ``files`` (paths in the tree instead of those that the stack touches), ``wheel`` (a macOS wheel to look
+    symbols up in; the reference wheel of the tree's release by default, ``None`` for no look-up).
+    """
+
+    name = NAME
+    summary = "the Objective-C++ host functions compile against the tree's ATen headers"
+
+    def run(self, context: GateContext) -> GateResult:
+        """Judge the host files of ``context.head``."""
+        started = time.monotonic()
+        stack = stack_of(context)
+        if not stack.files:
+            return GateResult(NAME, Verdict.NOT_RUN, reason="the stack touches no operations/*.mm", limits=LIMITS)
+        try:
+            checker = self._checker(context, stack)
+        except ToolchainError as error:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
+        except PatchstackError as error:
+            finding = Finding(str(error), path=error.where, rule="headers")
+            return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=time.monotonic() - started, findings=(finding,))
+        verdicts = []
+        with ThreadPoolExecutor(max_workers=max(context.jobs, 1)) as pool:
+            for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
+                verdicts.append(verdict)
+                context.progress(done, len(stack.files), verdict.path)
+        return _result(verdicts, time.monotonic() - started)
+
+    def _checker(self, context: GateContext, stack: HostStack) -> FileChecker:
+        cache = context.cache / NAME
+        context.progress(0, len(stack.files), "headers of the tree")
+        checker = FileChecker(stack.tree, find_clang(), prepare_headers(stack.tree, cache), cache)
+        try:
+            wheel = context.options["wheel"] if "wheel" in context.options else _release_wheel(stack.tree)
+            if wheel is not None:
+                checker.exports = release_exports(Path(wheel), cache)
+        except PatchstackError as error:
+            checker.no_exports = str(error)
+        return checker
+
+
+def stack_of(context: GateContext) -> HostStack:
+    """The host files that a gate is asked about."""
+    files = context.options.get("files")
+    if files is not None:
+        return HostStack.of(Tree.at(context.repository, context.head), list(files))
+    return HostStack.between(context.repository, context.base, context.head)
+
+
+def _release_wheel(tree: Tree) -> Path:
+    """The macOS wheel nearest to the tree: the reference of its own release where there is one."""
+    from patchstack.reference import SPECS, reference_wheel
+
+    text = (tree.read("version.txt") or b"").decode(errors="replace")
+    found = _VERSION.match(text)
+    name = found[1] if found and found[1] in SPECS else _DEFAULT_RELEASE
+    return reference_wheel(name)
+
+
+def _result(verdicts: Sequence[FileVerdict], seconds: float) -> GateResult:
+    findings = [finding for verdict in verdicts for finding in verdict.findings]
+    skipped = [text for verdict in verdicts for text in verdict.skipped]
+    findings += [Finding(text, rule="not-checked", fails=False) for text in skipped]
+    cases = sum(verdict.cases for verdict in verdicts)
+    failed = len({(f.path, f.rule) for f in findings if f.fails})
+    details = {"files": [verdict.path for verdict in verdicts], "not_checked": skipped}
+    if not cases:
+        return GateResult(NAME, Verdict.NOT_RUN, reason=skipped[0], seconds=seconds, findings=findings, limits=LIMITS)
+    return GateResult(
+        NAME, Verdict.FAILED if failed else Verdict.PASSED, max(cases, failed), failed, seconds=seconds,
+        findings=findings, details=details, limits=LIMITS,
+    )  # fmt: skip

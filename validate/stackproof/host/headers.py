@@ -1,0 +1,209 @@
+"""The include folders that a host file of a tree is compiled with: the tree's own headers, and what its torchgen makes.
+
+Everything is laid out in folders named by content, so that only the first run on a tree pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from patchstack.errors import TreeError
+from patchstack.git import Tree
+from patchstack.git.process import git_environment
+from patchstack.torchgen_run import YAML_FOLDER, lay_out
+from stackproof.host.clang import STUBS, TIMEOUT_S
+from stackproof.metal.toolchain import digest
+
+_FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
+_ENDINGS = (".h", ".hpp", ".inc", ".inl")
+_GENERATOR = ("torchgen", f"{YAML_FOLDER}/native_functions.yaml", f"{YAML_FOLDER}/tags.yaml", "aten/src/ATen/templates")
+# Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
+_CONFIGURED = {
+    "c10/macros/cmake_macros.h": "#pragma once\n#define C10_BUILD_SHARED_LIBS\n",
+    "torch/headeronly/macros/cmake_macros.h": "#pragma once\n#define C10_BUILD_SHARED_LIBS\n",
+    "caffe2/core/macros.h": "#pragma once\n",
+    "ATen/Config.h": "#pragma once\n"
+    + "".join(
+        f"#define AT_{name} 0\n"
+        for name in (
+            "MKL_ENABLED()",
+            "MKLDNN_ENABLED()",
+            "MKL_SEQUENTIAL()",
+            "POCKETFFT_ENABLED()",
+            "NNPACK_ENABLED()",
+            "BUILD_WITH_BLAS()",
+            "BUILD_WITH_LAPACK()",
+            "PARALLEL_OPENMP",
+            "PARALLEL_NATIVE",
+            "BLAS_F2C()",
+            "BLAS_USE_CBLAS_DOT()",
+            "KLEIDIAI_ENABLED()",
+            "USE_EIGEN_SPARSE()",
+        )
+    ),
+}
+
+
+@dataclass(frozen=True)
+class IncludeFolders:
+    """Where a host file's includes are found, in this order after the stub system headers.
+
+    Attributes:
+        generated: what the tree's torchgen made.
+        tree: the tree's own headers, as in the tree.
+        rest: configured headers and fmt, which no source tree has.
+    """
+
+    generated: Path
+    tree: Path
+    rest: Path
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Compiler flags."""
+        own = (self.generated, self.tree / "aten/src", self.tree)
+        return ("-isystem", str(STUBS), *(f"-I{one}" for one in own), "-idirafter", str(self.rest))
+
+    @property
+    def key(self) -> str:
+        """Names the content."""
+        return f"{self.generated.name} {self.tree.name} {self.rest.name}"
+
+
+def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:
+    """Lay out the headers of a tree and generate those that its build would.
+
+    Args:
+        tree: any PyTorch source tree.
+        cache: folder to lay them out in.
+
+    Raises:
+        TreeError: the tree's torchgen fails.
+    """
+    return IncludeFolders(_generated(tree, cache), _own(tree, cache), _rest(cache))
+
+
+def _own(tree: Tree, cache: Path) -> Path:
+    paths = [*_beside(tree, "torch"), *(path for folder in _FOLDERS for path in _headers(tree, folder))]
+    key = digest(*(item for path in paths for item in (path, tree.blob_hash(path) or "")))
+    return once(cache / "headers" / key, lambda folder: lay_out(tree, folder, paths))
+
+
+def _beside(tree: Tree, folder: str) -> list[str]:
+    """Headers right in the folder, not below."""
+    entry = tree.entry(folder)
+    names = tree.directory(entry.hash) if entry is not None else {}
+    return [f"{folder}/{name}" for name in names if name.endswith(_ENDINGS)]
+
+
+def _headers(tree: Tree, folder: str) -> Iterator[str]:
+    entry = tree.entry(folder)
+    if entry is None:
+        return
+    yield from (path for path in tree.walk(folder) if path.endswith(_ENDINGS))
+
+
+def _generated(tree: Tree, cache: Path) -> Path:
+    parts = [f"{path} {entry.hash}" for path in _GENERATOR if (entry := tree.entry(path))]
+    key = digest(*parts, *(f"{path} {text!r}" for path, text in sorted(tree.replaced.items()) if path in _GENERATOR))
+
+    def make(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="stackproof-torchgen-") as scratch:
+            lay_out(tree, Path(scratch), _GENERATOR)
+            run_torchgen(Path(scratch), Path(scratch) / "aten/src/ATen", folder / "ATen", ("headers",))
+
+    return once(cache / "generated" / key, make)
+
+
+def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...]) -> None:
+    """Run the torchgen below ``root`` in a process of its own.
+
+    Args:
+        root: folder that holds the package ``torchgen``.
+        source: folder with ``native/`` and ``templates/``.
+        output: where ``ops/`` and the registrations end up.
+        kinds: ``headers``, ``sources``.
+
+    Raises:
+        TreeError: it fails; the message is its last line.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    command = [
+        sys.executable,
+        "-m",
+        "torchgen.gen",
+        "--source-path",
+        str(source),
+        "--install_dir",
+        str(output),
+        "--per-operator-headers",
+        "--mps",
+        "--generate",
+        *kinds,
+        "--backend-whitelist",
+        "MPS",
+        "CPU",
+    ]
+    environment = {**git_environment(), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+        raise TreeError("the tree's torchgen failed", where=f"{YAML_FOLDER}/native_functions.yaml", found=last)
+
+
+def _rest(cache: Path) -> Path:
+    fmt = Path(torch.__file__).parent / "include" / "fmt"
+    key = digest(str(fmt), torch.__version__, *(item for pair in _CONFIGURED.items() for item in pair))
+
+    def make(folder: Path) -> None:
+        for path, text in _CONFIGURED.items():
+            write(folder / path, text)
+        # A checkout has fmt as a submodule, which git objects do not hold: torch's own copy stands for it.
+        (folder / "fmt").symlink_to(fmt, target_is_directory=True)
+
+    return once(cache / "configured" / key, make)
+
+
+def write(path: Path, text: str | bytes) -> None:
+    """Write a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def write_files(files: Mapping[str, bytes], cache: Path) -> Path:
+    """A folder of ``cache`` named by the content of ``files``, with those files in it."""
+    key = digest(*(item for path, text in sorted(files.items()) for item in (path, text)))
+
+    def make(folder: Path) -> None:
+        for path, text in files.items():
+            write(folder / path, text)
+
+    return once(cache / "sources" / key, make)
+
+
+def once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, made by ``make`` unless it is there: whole or not at all, whoever else is at work."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        make(partial)
+        os.rename(partial, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder

@@ -1,0 +1,213 @@
+"""Runs tests of a tree's ``test/test_mps.py`` in a worker process, on the stand-in device or on a real one.
+
+The tree's own ``torch.testing._internal`` is put before the installed one, so that the OpInfo entries and the lists of
+expected failures are those of the stack.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import platform
+import random
+import sys
+import time
+import types
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from stackproof.host.build import DeviceBuild
+from stackproof.host.worker import device_of
+from stackproof.model import Finding
+
+TEST_FILE = "test/test_mps.py"
+TESTING = "torch/testing/_internal"
+FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
+STATUSES = ("passed", "failed", "skipped", "xfail", "stale")
+
+
+@dataclass(frozen=True)
+class TestOutcome:
+    """How one test ended.
+
+    Attributes:
+        name: class and method.
+        status: ``passed``, ``failed``, ``skipped``, ``xfail`` (failed as expected) or ``stale`` (passed although it is
+            listed as failing).
+        text: last line of the error, or why it was skipped.
+    """
+
+    name: str
+    status: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A share of the selected tests.
+
+    Attributes:
+        number: which share, counted from 0.
+        of: how many there are.
+    """
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """What came of a chunk.
+
+    Attributes:
+        outcomes: one for each test.
+        findings: what the device noticed.
+        seconds: wall time.
+        problem: why the tests could not be loaded; empty where they could.
+    """
+
+    outcomes: tuple[TestOutcome, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class MpsTests:
+    """The callable that the pool runs.
+
+    Attributes:
+        root: folder with the tree's test file and testing package.
+        patterns: a test is selected if its name contains one of them.
+        build: the stand-in device; ``None`` on a machine with a real one.
+    """
+
+    root: Path
+    patterns: tuple[str, ...]
+    build: DeviceBuild | None
+
+    def __call__(self, chunk: Chunk) -> ChunkResult:
+        """Run a share of the tests; whatever goes wrong while loading them is told, not raised."""
+        started = time.monotonic()
+        torch.set_num_threads(1)
+        try:
+            tests = _tests(self)
+        except Exception as error:  # an import of the tree's files may fail in any way
+            return ChunkResult(problem=f"{type(error).__name__}: {error}")
+        result = _Recorder()
+        for name in sorted(tests)[chunk.number :: chunk.of]:
+            # Sample inputs of OpInfo and the tests' own random numbers must not depend on what ran before.
+            torch.manual_seed(0)
+            random.seed(0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tests[name].run(result)
+        findings = tuple(device_of(self.build).take_findings()) if self.build else ()
+        return ChunkResult(outcomes=tuple(result.outcomes), findings=findings, seconds=time.monotonic() - started)
+
+
+class _Recorder(unittest.TestResult):
+    """Keeps one outcome per test; a failing subtest fails its test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[TestOutcome] = []
+        self._failed_subtests: dict[str, str] = {}
+
+    def _add(self, test: unittest.TestCase, status: str, text: str = "") -> None:
+        self.outcomes.append(TestOutcome(_name(test), status, text))
+
+    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+        failed = self._failed_subtests.pop(_name(test), None)
+        self._add(test, "passed" if failed is None else "failed", failed or "")
+
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+        self._add(test, "failed", _last_line(err))
+
+    def addError(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+        self._add(test, "failed", _last_line(err))
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
+        self._add(test, "skipped", reason)
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: object) -> None:  # noqa: N802
+        self._add(test, "xfail", _last_line(err))
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
+        self._add(test, "stale")
+
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:  # noqa: N802
+        if err is not None:
+            self._add(test, "failed", f"{subtest}: {_last_line(err)}")
+
+
+def _name(test: unittest.TestCase) -> str:
+    return ".".join(test.id().split(".")[-2:])
+
+
+def _last_line(error: object) -> str:
+    value = error[1] if isinstance(error, tuple) else error
+    lines = [line for line in str(value).splitlines() if line.strip()]
+    return f"{type(value).__name__}: {' '.join(lines[:2])[:300]}"
+
+
+@cache
+def _tests(tests: MpsTests) -> dict[str, unittest.TestCase]:
+    """The selected tests by name, from the tree's test file."""
+    if os.environ.get(FALLBACK) == "1":
+        raise RuntimeError(f"{FALLBACK}=1 makes the results meaningless: ops would run on the CPU")
+    if tests.build is not None:
+        device_of(tests.build)
+        _pretend_to_be_a_mac()
+    package = importlib.import_module("torch.testing._internal")
+    package.__path__.insert(0, str(tests.root / TESTING))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = _load(tests.root / TEST_FILE)
+    found: dict[str, unittest.TestCase] = {}
+    for case in _cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
+        if any(pattern in _name(case) for pattern in tests.patterns):
+            found[_name(case)] = case
+    return found
+
+
+def _load(path: Path) -> types.ModuleType:
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location("test_mps", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["test_mps"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _cases(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from _cases(one)
+        else:
+            yield one
+
+
+def _pretend_to_be_a_mac() -> None:
+    """What the testing package asks before it lets MPS tests run."""
+    # Lists of expected failures depend on the version of macOS; the newest has the fewest.
+    replaced: list[tuple[object, str, Callable[..., object]]] = [
+        (torch.backends.mps, "is_available", lambda: True),
+        (torch.backends.mps, "is_built", lambda: True),
+        (torch.backends.mps, "is_macos_or_newer", lambda major, minor: True),
+        (platform, "mac_ver", lambda *_arguments, **_named: ("26.0", ("", "", ""), "arm64")),
+        (torch.mps, "synchronize", lambda: None),
+        (torch.mps, "empty_cache", lambda: None),
+        (torch.mps, "manual_seed", lambda seed: None),
+    ]
+    for owner, name, value in replaced:
+        setattr(owner, name, value)

@@ -1,0 +1,173 @@
+"""The gate "test-mps": the tests of ``test/test_mps.py`` that concern the series.
+
+Which tests those are follows from the series' ops and from the test methods that the stack adds or changes. On a Mac
+they are for the built tree and a real GPU; elsewhere the same file runs on the stand-in device, and is labelled so.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from patchstack.errors import PatchstackError
+from patchstack.git import Tree
+from patchstack.series import load_series
+from stackproof.build.folder import built_tree
+from stackproof.fastpath import run_on_mps
+from stackproof.host.build import DeviceBuild, build_device
+from stackproof.host.check import stack_of
+from stackproof.host.headers import write_files
+from stackproof.host.mps_child import (
+    FALLBACK,
+    STATUSES,
+    TEST_FILE,
+    TESTING,
+    Chunk,
+    ChunkResult,
+    MpsTests,
+    TestOutcome,
+)
+from stackproof.host.run import why_not_here
+from stackproof.metal.errors import CompileError, ToolchainError
+from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+
+NAME = "test-mps"
+STANDIN_LIMITS = (
+    "The tests ran on the stand-in device: no Metal, no Apple GPU, no macOS.",
+    "The installed torch ran them; host functions, kernels, tests and lists of expected failures are the stack's.",
+)
+_CHUNKS = 4
+_TIMEOUT_S = 300.0
+
+
+class TestMpsGate:
+    """Implements :class:`stackproof.model.Gate`.
+
+    Options: ``series``, ``ops``, ``files`` as for host-run; ``patterns`` (parts of the names of the tests,
+    instead of those that follow from the stack), ``built`` (a built tree, on a Mac).
+    """
+
+    name = NAME
+    summary = "the tests of test_mps.py that the series touches"
+
+    def run(self, context: GateContext) -> GateResult:
+        """Run the head commit's tests."""
+        started = time.monotonic()
+        tree = Tree.at(context.repository, context.head)
+        reason = _refused(tree)
+        if reason:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=reason)
+        context = _with_built_tree(context)
+        if why_not_here() and not context.options.get("built"):
+            return run_on_mps(context, name=NAME)  # a Mac without a build: the stock wheel and the stack's kernels
+        ops = context.options.get("ops") or load_series(context.options.get("series")).ops
+        named = context.options.get("patterns")
+        patterns = tuple(named or select_patterns(ops, Tree.at(context.repository, context.base), tree))
+        try:
+            tests = _prepare(context, tree, patterns)
+        except (ToolchainError, CompileError) as error:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=f"no stand-in device: {error}", limits=STANDIN_LIMITS)
+        except PatchstackError as error:
+            return _failed(str(error), started)
+        return _judged(context, tests, started)
+
+
+def _with_built_tree(context: GateContext) -> GateContext:
+    """The context with the build that the gate "build" left, where there is one."""
+    built = built_tree(context.repository, context.head, context.cache)
+    if context.options.get("built") or built is None:
+        return context
+    return replace(context, options={**context.options, "built": str(built.worktree)})
+
+
+def _refused(tree: Tree) -> str:
+    """Why the tests are not run; empty where they can be."""
+    if os.environ.get(FALLBACK) == "1":
+        return f"{FALLBACK}=1 makes the results meaningless (unset {FALLBACK})"
+    if not tree.exists(TEST_FILE):
+        return f"the tree has no {TEST_FILE}"
+    return ""
+
+
+def select_patterns(ops: Sequence[str], base: Tree, head: Tree) -> tuple[str, ...]:
+    """Parts of the names of the tests that concern the ops, or that the stack adds or changes.
+
+    Args:
+        ops: of the series; a backward stands for its forward too.
+        base: the tree without the stack.
+        head: the tree with it.
+    """
+    names = [op.removesuffix("_backward") for op in ops]
+    before = dict(_test_methods(base.read(TEST_FILE)))
+    after = dict(_test_methods(head.read(TEST_FILE)))
+    changed = [name for name, text in after.items() if before.get(name) != text]
+    return tuple(dict.fromkeys([*names, *changed]))
+
+
+def _test_methods(source: bytes | None) -> Iterator[tuple[str, str]]:
+    text = (source or b"").decode(errors="replace")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node.name, ast.dump(node)
+
+
+def _prepare(context: GateContext, tree: Tree, patterns: tuple[str, ...]) -> MpsTests:
+    context.progress(0, 1, "prepare the tests")
+    built = context.options.get("built")
+    if built:
+        return MpsTests(Path(built), patterns, None)
+    paths = [TEST_FILE, *(path for path in tree.walk(TESTING) if path.endswith((".py", ".json")))]
+    files = {path: text for path in paths if (text := tree.read(path)) is not None}
+    build: DeviceBuild = build_device(stack_of(context), context.cache / "host-run", jobs=context.jobs)
+    return MpsTests(write_files(files, context.cache / NAME), patterns, build)
+
+
+def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult:
+    chunks = [Chunk(number, _CHUNKS) for number in range(_CHUNKS)]
+    outcomes: list[TestOutcome] = []
+    findings: list[Finding] = []
+    for done, (chunk, answer) in enumerate(run_tasks(chunks, tests, jobs=context.jobs, timeout=_TIMEOUT_S), 1):
+        context.progress(done, len(chunks), f"{len(outcomes)} tests")
+        if isinstance(answer, Died):
+            message = f"a test of share {chunk.number + 1} of {chunk.of} took its process down: {answer.reason}"
+            findings.append(Finding(message, TEST_FILE, rule="crash"))
+        elif answer.problem:
+            return _failed(f"{TEST_FILE} cannot be loaded: {answer.problem}", started)
+        else:
+            outcomes += answer.outcomes
+            findings += _findings(answer)
+    if not outcomes and not findings:
+        return GateResult(NAME, Verdict.NOT_RUN, reason=f"no test is called like {', '.join(tests.patterns)}")
+    count = {status: sum(one.status == status for one in outcomes) for status in STATUSES}
+    failed = count["failed"] + count["stale"] + sum(finding.rule == "crash" for finding in findings)
+    fails = bool(failed) or any(finding.fails for finding in findings)
+    return GateResult(
+        NAME,
+        Verdict.FAILED if fails or not count["passed"] else Verdict.PASSED,
+        cases=max(len(outcomes), failed, 1),
+        failed=max(failed, int(fails)),
+        seconds=time.monotonic() - started,
+        findings=findings,
+        details={"device": "mps" if tests.build is None else "stand-in", "patterns": list(tests.patterns), **count},
+        limits=() if tests.build is None else STANDIN_LIMITS,
+    )
+
+
+def _findings(answer: ChunkResult) -> Iterator[Finding]:
+    for one in answer.outcomes:
+        if one.status == "failed":
+            yield Finding(f"{one.name}: {one.text}", TEST_FILE, rule="test-failed")
+        elif one.status == "stale":
+            yield Finding(f"{one.name} is listed as failing, but passes", TEST_FILE, rule="stale-xfail")
+    yield from answer.findings
+
+
+def _failed(message: str, started: float) -> GateResult:
+    finding = Finding(message, TEST_FILE, rule="not-loaded")
+    seconds = time.monotonic() - started
+    return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=STANDIN_LIMITS)

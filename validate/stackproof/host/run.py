@@ -1,0 +1,187 @@
+"""The gate "host-run": the stack's host functions and kernels together, through PyTorch's public interface.
+
+``mps`` is a stand-in device for the installed torch; dispatcher, autograd, the host function of the stack and the
+kernels of the stack are real. Everything is executed in worker processes with a time limit.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from patchstack.errors import PatchstackError
+from patchstack.series import load_series
+from stackproof.host.build import DeviceBuild, build_device
+from stackproof.host.check import stack_of
+from stackproof.host.scenarios import Scenario, host_proof_for
+from stackproof.host.worker import NOT_LOADED, Ran, ScenarioRunner
+from stackproof.metal.errors import CompileError, ToolchainError
+from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+
+NAME = "host-run"
+ERROR_UNIT = "epsilon of the dtype"
+LIMITS = (
+    "Kernels and host functions ran on this machine's CPU on a stand-in device: no Metal, no Apple GPU, no macOS.",
+    f"The host functions were compiled against the installed torch {torch.__version__}, not in a build of their tree.",
+    "Commands run at once and in order: what depends on a queue that runs later, or on another stream, is not shown.",
+    "Ops that the stack does not implement ran on the CPU.",
+)
+_TIMEOUT_S = 300.0
+
+
+@dataclass
+class _Collected:
+    """What has come in so far."""
+
+    cases: int = 0
+    failed: int = 0
+    launches: int = 0
+    worst: float | None = None
+    findings: list[Finding] = field(default_factory=list)
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+
+class HostRunGate:
+    """Implements :class:`stackproof.model.Gate`.
+
+    Options: ``series`` (whose ops are run; the only one by default), ``ops`` (ops instead of those of a series),
+    ``files`` (host files instead of those that the stack touches), ``kinds`` (kinds of scenarios; all by default).
+    """
+
+    name = NAME
+    summary = "dispatcher, autograd, host function and kernels together on a stand-in device"
+
+    def run(self, context: GateContext) -> GateResult:
+        """Execute the head commit's host functions."""
+        started = time.monotonic()
+        reason = why_not_here()
+        if reason:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+        ops = context.options.get("ops") or load_series(context.options.get("series")).ops
+        kinds = context.options.get("kinds")
+        proofs = [proof for op in ops if (proof := host_proof_for(op)) is not None]
+        scenarios = [one for proof in proofs for one in proof.scenarios() if kinds is None or one.kind in kinds]
+        if not scenarios:
+            reason = f"nothing is known to run for {', '.join(ops)}"
+            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+        try:
+            context.progress(0, len(scenarios), "compile the stand-in device")
+            build = build_device(stack_of(context), context.cache / NAME, jobs=context.jobs)
+        except ToolchainError as error:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
+        except CompileError as error:
+            return _failed(Finding(error.problem, *_place(error.where), rule="compile"), started)
+        except PatchstackError as error:
+            return _failed(Finding(str(error), path=error.where, rule="build"), started)
+        collected = _Collected(findings=[*_unregistered(build, ops)])
+        tasks = run_tasks(scenarios, ScenarioRunner(build), jobs=context.jobs, timeout=_TIMEOUT_S)
+        for done, (scenario, answer) in enumerate(tasks, 1):
+            if isinstance(answer, Ran) and (lacking := _not_loaded(answer)):
+                return GateResult(NAME, Verdict.NOT_RUN, reason=f"the stand-in device lacks {lacking}", limits=LIMITS)
+            _collect(collected, scenario, answer)
+            context.progress(done, len(scenarios), scenario.label)
+        return _result(collected, build, started)
+
+
+def _not_loaded(answer: Ran) -> str:
+    """What the device lacks, empty where it could be loaded."""
+    messages = [finding.message for finding in answer.findings if finding.rule == NOT_LOADED]
+    return messages[0].rpartition("undefined symbol: ")[2] if messages else ""
+
+
+def why_not_here() -> str:
+    """Why nothing can be executed on this system; empty where it can."""
+    if not sys.platform.startswith("linux"):
+        return "the stand-in device is for Linux; on a Mac, test-mps runs on the real one"
+    if torch.backends.mps.is_built():
+        return "this torch has a real MPS backend"
+    return ""
+
+
+def _place(where: str) -> tuple[str, int]:
+    path, _, line = where.rpartition(":")
+    return (path, int(line)) if path and line.isdigit() else (where, 0)
+
+
+def _unregistered(build: DeviceBuild, ops: Sequence[str]) -> list[Finding]:
+    missing = [op for op in ops if op not in {name.partition(".")[0] for name in build.ops}]
+    return [
+        Finding(f"{op}: no host file of the stack implements it for MPS", rule="not-implemented") for op in missing
+    ] + [Finding(text, rule="left-out", fails=False) for text in build.left_out]
+
+
+def _collect(collected: _Collected, scenario: Scenario, answer: Ran | Died) -> None:
+    if isinstance(answer, Died):
+        collected.cases += 1
+        collected.failed += 1
+        collected.findings.append(Finding(f"{scenario.label}: {answer.reason}", rule="crash"))
+        return
+    failed = [case for case in answer.cases if case.problems]
+    raised = any(finding.rule == "raised" for finding in answer.findings)
+    collected.cases += len(answer.cases) + raised
+    collected.failed += len(failed) + raised
+    collected.launches += answer.launches
+    errors = [case.error for case in answer.cases if case.error is not None]
+    if errors:
+        collected.worst = max(errors) if collected.worst is None else max(collected.worst, *errors)
+    collected.findings += answer.findings
+    if failed:
+        more = f", and {len(failed) - 1} more of {len(answer.cases)}" if len(failed) > 1 else ""
+        message = f"{scenario.kind}: {failed[0].name}: {failed[0].problems[0]}{more}"
+        collected.findings.append(Finding(message, rule="wrong-value" if failed[0].error is not None else "behaviour"))
+    collected.rows.append(
+        {
+            "scenario": scenario.label,
+            "cases": len(answer.cases),
+            "failed": len(failed),
+            "worst_error": max(errors, default=None),
+            "launches": answer.launches,
+            "seconds": round(answer.seconds, 2),
+        }
+    )
+
+
+def _failed(finding: Finding, started: float) -> GateResult:
+    seconds = time.monotonic() - started
+    return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=LIMITS)
+
+
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Each rule at each place once, with the number of the others."""
+    groups: dict[tuple[str, str, int, str], list[Finding]] = {}
+    for one in findings:
+        subject = "" if one.line else one.message.partition(":")[0]
+        groups.setdefault((one.rule, one.path, one.line, subject), []).append(one)
+    merged = []
+    for (rule, path, line, _subject), group in groups.items():
+        first = group[0]
+        more = f" ({len(group) - 1} more like it)" if len(group) > 1 else ""
+        merged.append(Finding(first.message + more, path, line, rule, first.fails, first.details))
+    return merged
+
+
+def _result(collected: _Collected, build: DeviceBuild, started: float) -> GateResult:
+    findings = _merged(collected.findings)
+    fails = collected.failed > 0 or any(finding.fails for finding in findings)
+    failed = max(collected.failed, int(fails))
+    return GateResult(
+        NAME,
+        Verdict.FAILED if fails or not collected.cases else Verdict.PASSED,
+        cases=max(collected.cases, failed),
+        failed=failed,
+        worst_error=collected.worst,
+        seconds=time.monotonic() - started,
+        findings=findings,
+        details={
+            "error_unit": ERROR_UNIT,
+            "scenarios": sorted(collected.rows, key=lambda row: str(row["scenario"])),
+            "launches": collected.launches,
+            "ops": list(build.ops),
+        },
+        limits=LIMITS,
+    )

@@ -1,0 +1,74 @@
+"""What "the op works through PyTorch's public interface" means, op by op; run on the stand-in device.
+
+A scenario is one way of using the op. It runs in a process of its own worker and says for each of its cases what was
+wrong. What the device itself noticed meanwhile (a wrong dispatch, an access outside) is added by the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from stackproof.host.device import StandinDevice
+
+# ``module:callable`` that makes the proof, by op of the series.
+_PROOFS = {"grid_sampler_2d_backward": "stackproof.host.sampler:SamplerHostProof"}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One way of using an op; picklable.
+
+    Attributes:
+        op: whose proof it belongs to.
+        kind: which way.
+        key: what tells scenarios of one kind apart.
+    """
+
+    op: str
+    kind: str
+    key: Any = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind}: {self.key}" if self.key is not None else self.kind
+
+
+@dataclass(frozen=True)
+class HostCase:
+    """What one case showed.
+
+    Attributes:
+        name: in words.
+        error: largest error in units of the dtype's epsilon; ``None`` where nothing was measured.
+        problems: one sentence for each way in which it failed.
+    """
+
+    name: str
+    error: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+class HostProof(Protocol):
+    """Everything that shows an op to work through the dispatcher and autograd."""
+
+    op: str
+
+    def scenarios(self) -> Sequence[Scenario]:
+        """All of them, the most telling first."""
+        ...
+
+    def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
+        """Run one; a wrong value is a problem of its case, not an exception."""
+        ...
+
+
+def host_proof_for(op: str) -> HostProof | None:
+    """The proof of an op of a series, ``None`` where nobody wrote one."""
+    if op not in _PROOFS:
+        return None
+    module, _, attribute = _PROOFS[op].partition(":")
+    proof: HostProof = getattr(import_module(module), attribute)()
+    return proof

@@ -1,0 +1,311 @@
+// Foundation and Metal objects: buffers with guard bands, and an encoder that checks and runs each dispatch at once.
+#include "objects.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+extern "C" id class_createInstance(Class of, size_t extra);
+
+namespace standin {
+Callbacks& callbacks() {
+  static Callbacks connected;
+  return connected;
+}
+void note(const char* rule, const std::string& message) {
+  if (callbacks().note) {
+    callbacks().note(rule, message.c_str());
+  }
+}
+thread_local int queue_depth = 0;
+static std::atomic<uint8_t> poison{0xff};
+static std::atomic<uint64_t> allocated{0};
+} // namespace standin
+
+extern "C" {
+void standin_connect(standin_run run, standin_find find, standin_note note) {
+  standin::callbacks() = {run, find, note};
+}
+void standin_set_poison(uint8_t byte) {
+  standin::poison = byte;
+}
+uint64_t standin_allocated_bytes(void) {
+  return standin::allocated;
+}
+}
+
+@implementation NSObject
++ (instancetype)alloc {
+  NSObject* made = class_createInstance(self, 0);
+  made->references = 1;
+  return made;
+}
++ (instancetype)new {
+  return [[self alloc] init];
+}
++ (Class)class {
+  return self;
+}
+- (instancetype)init {
+  return self;
+}
+- (Class)class {
+  return isa;
+}
+- (instancetype)retain {
+  ++references;
+  return self;
+}
+- (oneway void)release {
+  if (--references == 0) {
+    [self dealloc];
+  }
+}
+// There are no pools: what is autoreleased lives until the process ends, which is soon.
+- (instancetype)autorelease {
+  return self;
+}
+- (NSUInteger)retainCount {
+  return references;
+}
+- (id)copy {
+  return [self retain];
+}
+- (void)dealloc {
+  free(self);
+}
+@end
+
+@implementation NSAutoreleasePool
+- (void)drain {
+  [self release];
+}
+@end
+
+@implementation NSString
++ (instancetype)stringWithUTF8String:(const char*)text {
+  TORCH_CHECK(false, "stand-in device: strings are only known as literals");
+}
++ (instancetype)stringWithCString:(const char*)text encoding:(NSStringEncoding)encoding {
+  return [self stringWithUTF8String:text];
+}
++ (instancetype)stringWithFormat:(NSString*)format, ... {
+  return [self stringWithUTF8String:""];
+}
+- (const char*)UTF8String {
+  return "";
+}
+- (NSUInteger)length {
+  return strlen([self UTF8String]);
+}
+- (BOOL)isEqualToString:(NSString*)other {
+  return !strcmp([self UTF8String], [other UTF8String]);
+}
+@end
+@implementation NSConstantString
+- (const char*)UTF8String {
+  return characters;
+}
+@end
+
+static constexpr size_t kGuard = 4096;
+static constexpr uint8_t kGuardByte = 0xa5;
+enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
+
+@implementation StandinBuffer
++ (StandinBuffer*)withLength:(NSUInteger)length {
+  StandinBuffer* made = [StandinBuffer new];
+  const size_t room = (length + 2 * kGuard + 255) / 256 * 256;
+  auto* whole = static_cast<uint8_t*>(std::aligned_alloc(256, room));
+  TORCH_CHECK_WITH(OutOfMemoryError, whole, "stand-in device: no memory for a buffer of ", length, " bytes");
+  std::memset(whole, kGuardByte, room);
+  made->memory = whole + kGuard;
+  made->bytes = length;
+  made->dtype = STANDIN_NO_DTYPE;
+  std::memset(made->memory, standin::poison, length);
+  made->shadow = static_cast<uint8_t*>(std::malloc(length + 1));
+  std::memset(made->shadow, SHADOW_ADDRESSABLE, length);
+  standin::allocated += length;
+  return made;
+}
+- (NSUInteger)length {
+  return bytes;
+}
+- (void*)contents {
+  return memory;
+}
+- (uint64_t)gpuAddress {
+  return reinterpret_cast<uint64_t>(memory);
+}
+- (id<MTLDevice>)device {
+  return nil;
+}
+- (BOOL)guardsAreIntact {
+  for (size_t i = 0; i < kGuard; ++i) {
+    if (memory[-1 - static_cast<ptrdiff_t>(i)] != kGuardByte || memory[bytes + i] != kGuardByte) {
+      return NO;
+    }
+  }
+  return YES;
+}
+- (void)markDefined {
+  std::memset(shadow, SHADOW_ADDRESSABLE | SHADOW_DEFINED, bytes);
+}
+- (void)dealloc {
+  if (![self guardsAreIntact]) {
+    standin::note("out-of-bounds", fmt::format("something wrote outside a buffer of {} bytes", bytes));
+  }
+  standin::allocated -= bytes;
+  std::free(memory - kGuard);
+  std::free(shadow);
+  [super dealloc];
+}
+@end
+
+@implementation StandinFunction
+- (NSString*)name {
+  return nil;
+}
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)index {
+  TORCH_CHECK(false, "stand-in device: argument encoders are not supported");
+}
+@end
+
+@implementation StandinPipelineState
++ (StandinPipelineState*)withKernel:(const std::string&)name {
+  StandinPipelineState* made = [StandinPipelineState new];
+  made->kernel = new std::string(name);
+  return made;
+}
+- (NSUInteger)maxTotalThreadsPerThreadgroup {
+  return 1024;
+}
+- (NSUInteger)threadExecutionWidth {
+  return 32;
+}
+- (NSUInteger)staticThreadgroupMemoryLength {
+  return 0;
+}
+@end
+
+static void check_inside_queue(const char* what) {
+  if (standin::queue_depth == 0) {
+    standin::note("encoded-outside-block", fmt::format("{} outside of the stream's queue block", what));
+  }
+}
+
+static standin::Binding& slot(StandinEncoder* encoder, NSUInteger index) {
+  TORCH_CHECK(index < STANDIN_SLOTS, "stand-in device: argument index ", index, " is beyond Metal's 31 slots");
+  return encoder->table->at(index);
+}
+
+// As a real encoder does, the table keeps its buffers alive.
+static void bind(StandinEncoder* encoder, NSUInteger index, standin::Binding binding) {
+  auto& bound = slot(encoder, index);
+  [binding.buffer retain];
+  [bound.buffer release];
+  bound = std::move(binding);
+}
+
+static standin_slot describe(const standin::Binding& binding, uint64_t states_set) {
+  standin_slot told{};
+  told.kind = binding.kind;
+  told.dtype = STANDIN_NO_DTYPE;
+  told.stale = binding.kind != STANDIN_UNSET && binding.set_under_state != states_set;
+  if (binding.kind == STANDIN_BUFFER) {
+    auto* buffer = (StandinBuffer*)binding.buffer;
+    told.address = reinterpret_cast<uint64_t>(buffer->memory) + binding.offset;
+    told.available = buffer->bytes - binding.offset;
+    told.offset = binding.offset;
+    told.buffer = reinterpret_cast<uint64_t>(buffer->memory);
+    told.shadow = reinterpret_cast<uint64_t>(buffer->shadow);
+    told.dtype = buffer->dtype;
+  } else if (binding.kind == STANDIN_BYTES) {
+    told.address = told.buffer = reinterpret_cast<uint64_t>(binding.bytes.data());
+    told.available = binding.bytes.size();
+  }
+  return told;
+}
+
+@implementation StandinEncoder
+- (instancetype)init {
+  table = new std::array<standin::Binding, STANDIN_SLOTS>;
+  threadgroup_memory = new std::array<uint64_t, STANDIN_SLOTS>{};
+  return self;
+}
+- (void)endEncoding {
+}
+- (void)pushDebugGroup:(NSString*)name {
+}
+- (void)popDebugGroup {
+}
+- (void)insertDebugSignpost:(NSString*)name {
+}
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)given {
+  check_inside_queue("a pipeline state was set");
+  state = (StandinPipelineState*)given;
+  ++states_set;
+}
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  check_inside_queue("a buffer was bound");
+  TORCH_CHECK(!buffer || offset <= [buffer length], "stand-in device: buffer ", index, " is bound at byte ", offset,
+              " of only ", buffer ? [buffer length] : 0);
+  bind(self, index, {buffer ? STANDIN_BUFFER : STANDIN_NIL, buffer, offset, {}, states_set});
+}
+- (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  auto& bound = slot(self, index);
+  TORCH_CHECK(bound.kind == STANDIN_BUFFER, "stand-in device: an offset was set for slot ", index,
+              ", which has no buffer");
+  [self setBuffer:bound.buffer offset:offset atIndex:index];
+}
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  check_inside_queue("bytes were bound");
+  TORCH_CHECK(length > 0 && length <= 4096, "stand-in device: ", length, " bytes at index ", index,
+              ", but Metal takes 1 to 4096");
+  bind(self, index, {STANDIN_BYTES, nil, 0, standin::Bytes(bytes, length), states_set});
+}
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
+  TORCH_CHECK(index < STANDIN_SLOTS, "stand-in device: threadgroup memory index ", index, " is out of range");
+  threadgroup_memory->at(index) = length;
+}
+- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
+}
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
+}
+- (void)run:(MTLSize)threads group:(MTLSize)group byGroups:(BOOL)byGroups {
+  check_inside_queue("a dispatch was encoded");
+  TORCH_CHECK(state, "stand-in device: a dispatch without a pipeline state");
+  standin_dispatch told{};
+  told.kernel = state->kernel->c_str();
+  told.by_groups = byGroups;
+  const NSUInteger grid[] = {threads.width, threads.height, threads.depth};
+  const NSUInteger groups[] = {group.width, group.height, group.depth};
+  std::copy(grid, grid + 3, told.grid);
+  std::copy(groups, groups + 3, told.group);
+  for (unsigned i = 0; i < STANDIN_SLOTS; ++i) {
+    told.slots[i] = describe(table->at(i), states_set);
+    told.threadgroup_memory[i] = threadgroup_memory->at(i);
+  }
+  char message[2048] = "nothing is connected";
+  const int refused = standin::callbacks().run ? standin::callbacks().run(&told, message, sizeof message) : 1;
+  TORCH_CHECK(!refused, "stand-in device: ", message);
+  for (unsigned i = 0; i < STANDIN_SLOTS; ++i) {
+    const auto& bound = table->at(i);
+    if (bound.kind == STANDIN_BUFFER && ![(StandinBuffer*)bound.buffer guardsAreIntact]) {
+      TORCH_CHECK(false, "stand-in device: ", told.kernel, " wrote outside the buffer at index ", i);
+    }
+  }
+}
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
+  [self run:threads group:group byGroups:NO];
+}
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group {
+  [self run:MTLSizeMake(groups.width * group.width, groups.height * group.height, groups.depth * group.depth)
+           group:group
+        byGroups:YES];
+}
+@end

@@ -1,0 +1,75 @@
+"""What a worker process does for the gates that execute: load the stand-in device once, run scenarios on it."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+from stackproof.host.build import DeviceBuild
+from stackproof.host.device import StandinDevice
+from stackproof.host.scenarios import HostCase, Scenario, host_proof_for
+from stackproof.model import Finding
+
+# The device lacks something that a host file asks for.
+NOT_LOADED = "not-loaded"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a scenario.
+
+    Attributes:
+        cases: one for each case that was reached.
+        findings: what the device noticed, and what went wrong outside any case.
+        launches: how many kernels were launched.
+        seconds: wall time in the worker.
+    """
+
+    cases: tuple[HostCase, ...]
+    findings: tuple[Finding, ...]
+    launches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ScenarioRunner:
+    """The callable that the pool runs.
+
+    Attributes:
+        build: the device of the workers.
+    """
+
+    build: DeviceBuild
+
+    def __call__(self, scenario: Scenario) -> Ran:
+        """Run one scenario; an exception becomes a finding."""
+        started = time.monotonic()
+        torch.set_num_threads(1)
+        cases: tuple[HostCase, ...] = ()
+        findings: list[Finding] = []
+        try:
+            device = device_of(self.build)
+        except OSError as error:
+            return Ran((), (Finding(str(error), rule=NOT_LOADED),), 0, time.monotonic() - started)
+        launched = len(device.launches)
+        try:
+            proof = host_proof_for(scenario.op)
+            assert proof is not None
+            cases = tuple(proof.run(scenario, device))
+        except Exception as error:  # whatever a call raises is a finding, the other scenarios still run
+            details = {"traceback": traceback.format_exc()}
+            message = f"{scenario.label}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            findings.append(Finding(message, rule="raised", details=details))
+        findings += device.take_findings()
+        launches = len(device.launches) - launched
+        return Ran(cases, tuple(findings), launches, time.monotonic() - started)
+
+
+@cache
+def device_of(build: DeviceBuild) -> StandinDevice:
+    """The device of this process."""
+    return StandinDevice(build)
