@@ -77,6 +77,16 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     assert "validate-stack = stackproof.cli:main" in text
 
 
+@pytest.mark.parametrize("folder", ["metal/include", "metal/runtime", "host/include", "host/standin"])
+def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(wheel: Path, folder: str) -> None:
+    source = ROOT / "validate" / "stackproof" / folder
+    wanted = {
+        f"stackproof/{folder}/{file.relative_to(source).as_posix()}" for file in source.rglob("*") if file.is_file()
+    }
+    assert wanted
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
 def test_the_wheel_does_not_hold_tests_or_benchmarks(wheel: Path) -> None:
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(("tests", "bench"))]
 
