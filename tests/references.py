@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,14 @@ def require_reference(name: str) -> ReferenceTree:
     if isinstance(result, TreeError):
         pytest.skip(f"not run: reference tree {name}: {result.problem} (python -m patchstack.reference {name})")
     return result
+
+
+def clone_of(name: str, folder: Path) -> Path:
+    """A bare clone of a reference tree's ``main``, without the branches that others left in the shared repository."""
+    tree = require_reference(name)
+    command = ["git", "clone", "--quiet", "--shared", "--bare", "--single-branch", "--branch", "main"]
+    subprocess.run([*command, str(tree.path), str(folder)], check=True)
+    return folder
 
 
 @functools.cache

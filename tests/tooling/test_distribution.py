@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from references import require_reference
+from references import clone_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,23 +93,7 @@ def test_the_wheel_does_not_hold_tests_or_benchmarks(wheel: Path) -> None:
 
 @pytest.mark.needs_reference
 def test_the_installed_wheel_applies_the_series_from_any_folder(installed: Path, tmp_path: Path) -> None:
-    tree = require_reference("2.11")
-    clone = tmp_path / "clone"
-    subprocess.run(
-        [
-            "git",
-            "clone",
-            "--quiet",
-            "--shared",
-            "--bare",
-            "--single-branch",
-            "--branch",
-            "main",
-            str(tree.path),
-            str(clone),
-        ],
-        check=True,
-    )
+    clone = clone_of("2.11", tmp_path / "clone")
     elsewhere = tmp_path / "else where"
     elsewhere.mkdir()
     done = apply_stack(installed, elsewhere, "--onto", "main", "--repo", str(clone), "--json")

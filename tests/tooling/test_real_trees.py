@@ -15,7 +15,7 @@ from patchstack.cshim import parse_declarations
 from patchstack.git import Repository, Tree
 from patchstack.messages.rules import check_text
 from patchstack.torchgen_run import lay_out
-from references import require_reference
+from references import clone_of, require_reference
 
 pytestmark = pytest.mark.needs_reference
 
@@ -27,26 +27,6 @@ IDENTITY = {
     "GIT_COMMITTER_NAME": "A",
     "GIT_COMMITTER_EMAIL": "a@b.c",
 }
-
-
-def clone_of(name: str, folder: Path) -> Path:
-    tree = require_reference(name)
-    subprocess.run(
-        [
-            "git",
-            "clone",
-            "--quiet",
-            "--shared",
-            "--bare",
-            "--single-branch",
-            "--branch",
-            "main",
-            str(tree.path),
-            str(folder),
-        ],
-        check=True,
-    )
-    return folder
 
 
 def apply_stack(*arguments: str) -> tuple[int, dict[str, Any], str]:

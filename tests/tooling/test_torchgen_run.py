@@ -10,11 +10,13 @@ import pytest
 
 from edit_bench import commit_of
 from patchstack import torchgen_run
+from patchstack.cshim import header_path
 from patchstack.errors import TreeError
 from patchstack.git import Tree
+from patchstack.source.native_functions import FUNCTIONS_PATH
 from patchstack.torchgen_run import TorchgenError, generate_c_shims
 
-HEADER = f"{torchgen_run.SHIM_FOLDER}/c_shim_mps.h"
+HEADER = header_path("mps")
 GEN = """
 import types
 def parse_native_yaml(*_):
@@ -42,7 +44,7 @@ def tree_with(folder: Path, init: str) -> Tree:
         "torchgen/gen.py": GEN,
         "torchgen/gen_aoti_c_shim.py": SHIM,
         "torchgen/model.py": MODEL,
-        f"{torchgen_run.YAML_FOLDER}/native_functions.yaml": "",
+        FUNCTIONS_PATH: "",
     }
     repository, commit = commit_of(folder / "tree.git", {path: text.encode() for path, text in files.items()})
     return Tree.at(repository, commit)

@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from patchstack.cache import read_entry, write_entry
+from patchstack.cshim import HEADER_FOLDER
 from patchstack.errors import TreeError
 from patchstack.git import Tree
+from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
 
-SHIM_FOLDER = "torch/csrc/inductor/aoti_torch/generated"
-YAML_FOLDER = "aten/src/ATen/native"
+_TS_FUNCTIONS = "aten/src/ATen/native/ts_native_functions.yaml"
 _TEMPLATES = "aten/src/ATen/templates"
-_INPUTS = (f"{YAML_FOLDER}/native_functions.yaml", f"{YAML_FOLDER}/tags.yaml")
+_INPUTS = (FUNCTIONS_PATH, TAGS_PATH)
 _CHILD = Path(__file__).with_name("torchgen_child.py")
 _USE_COMMAND_LINE = 65
 TIMEOUT_S = 300
@@ -76,7 +77,7 @@ def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = T
             problem = "the tree's torchgen cannot be laid out in the folder for temporary files"
             raise TreeError(problem, found=str(error), next_command="TMPDIR=FOLDER, or free disk space") from None
         write_entry(place, headers)
-    return {f"{SHIM_FOLDER}/{name}": headers[name].encode() for name in wanted if name in headers}
+    return {f"{HEADER_FOLDER}/{name}": headers[name].encode() for name in wanted if name in headers}
 
 
 def lay_out(tree: Tree, folder: Path, paths: Sequence[str]) -> None:
@@ -124,7 +125,7 @@ def _run(tree: Tree, scratch: Path, backends: Sequence[str], wanted: Sequence[st
 
 def _run_command_line(tree: Tree, scratch: Path, wanted: Sequence[str]) -> dict[str, str]:
     """What ``python -m torchgen.gen --update-aoti-c-shim`` writes, in a scratch folder."""
-    lay_out(tree, scratch, [_TEMPLATES, YAML_FOLDER + "/ts_native_functions.yaml"])
+    lay_out(tree, scratch, [_TEMPLATES, _TS_FUNCTIONS])
     out = scratch / "out"
     (out / "aoti").mkdir(parents=True)
     boot = (

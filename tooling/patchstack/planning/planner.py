@@ -14,7 +14,7 @@ from patchstack.planning.memo import remembered
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.upstream import lacking, marker_holds
 from patchstack.series import Change, Series
-from patchstack.series.load import NATIVE_FUNCTIONS
+from patchstack.source.native_functions import FUNCTIONS_PATH
 
 
 def plan_stack(repository: Repository, series: Series, onto: GitCommitHash, *, only: Collection[str] = ()) -> StackPlan:
@@ -30,9 +30,9 @@ def plan_stack(repository: Repository, series: Series, onto: GitCommitHash, *, o
     started = time.perf_counter()
     selected = _select(series, only)
     tree = Tree.at(repository, onto)
-    if not tree.exists(NATIVE_FUNCTIONS):
+    if not tree.exists(FUNCTIONS_PATH):
         raise TreeError(
-            "not a PyTorch tree", where=onto[:12], expected=NATIVE_FUNCTIONS, next_command="apply-stack --repo PATH"
+            "not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="apply-stack --repo PATH"
         )
     clock = _Clock()
     plans: list[ChangePlan] = []

@@ -12,10 +12,10 @@ from patchstack.errors import ManifestError, UsageError
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
 from patchstack.series.model import Change, Requirement, Series, UpstreamMarker
+from patchstack.source.native_functions import FUNCTIONS_PATH
 
 FORMAT = "1"
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
-NATIVE_FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
 
 
 def data_root() -> Path:
@@ -129,7 +129,7 @@ def _upstream(section: Section) -> Iterable[UpstreamMarker]:
     for item in section.sections("upstream", "an upstream marker"):
         kind = item.one_of(("dispatch", "declares", "defines"))
         name = item.text(kind)
-        path = item.path("path") if item.has("path") or kind != "dispatch" else NATIVE_FUNCTIONS
+        path = item.path("path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
         yield UpstreamMarker(kind, path, name, item.text("key") if kind == "dispatch" else "")
         item.finish()
 

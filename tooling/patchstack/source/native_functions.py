@@ -13,6 +13,9 @@ import yaml
 
 from patchstack.source.text import line_number
 
+FUNCTIONS_PATH = "aten/src/ATen/native/native_functions.yaml"
+TAGS_PATH = "aten/src/ATen/native/tags.yaml"
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENTRY = re.compile(rb"^- func:[ \t]*([A-Za-z_0-9.]+)[ \t]*\(", re.MULTILINE)
 _NEXT = re.compile(rb"^(?=[^ \t\r\n#])", re.MULTILINE)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import yaml
 
 from patchstack.git import Tree
+from patchstack.source.native_functions import FUNCTIONS_PATH as FUNCTIONS_PATH
+from patchstack.source.native_functions import TAGS_PATH as TAGS_PATH
 from stackproof.compat.errors import MalformedTreeError
 from stackproof.compat.schema import Schema, parse_schema
 
-FUNCTIONS_PATH = "aten/src/ATen/native/native_functions.yaml"
-TAGS_PATH = "aten/src/ATen/native/tags.yaml"
 LARGEST_FILE = 16 << 20
 """Bytes; the real file has 0.6 MB. Anything near this is not a ``native_functions.yaml``."""
 

@@ -19,13 +19,14 @@ import torch
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.git.process import git_environment
-from patchstack.torchgen_run import YAML_FOLDER, lay_out
+from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
+from patchstack.torchgen_run import lay_out
 from stackproof.host.clang import STUBS, TIMEOUT_S
 from stackproof.metal.toolchain import digest
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
 _ENDINGS = (".h", ".hpp", ".inc", ".inl")
-_GENERATOR = ("torchgen", f"{YAML_FOLDER}/native_functions.yaml", f"{YAML_FOLDER}/tags.yaml", "aten/src/ATen/templates")
+_GENERATOR = ("torchgen", FUNCTIONS_PATH, TAGS_PATH, "aten/src/ATen/templates")
 # Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
 _CONFIGURED = {
     "c10/macros/cmake_macros.h": "#pragma once\n#define C10_BUILD_SHARED_LIBS\n",
@@ -159,7 +160,7 @@ def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...])
     )
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-        raise TreeError("the tree's torchgen failed", where=f"{YAML_FOLDER}/native_functions.yaml", found=last)
+        raise TreeError("the tree's torchgen failed", where=FUNCTIONS_PATH, found=last)
 
 
 def _rest(cache: Path) -> Path:

@@ -17,6 +17,7 @@ from patchstack.errors import PatchstackError
 from patchstack.git import Tree
 from patchstack.series import load_series
 from stackproof.build.folder import built_tree
+from stackproof.build.plan import test_patterns
 from stackproof.fastpath import run_on_mps
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import stack_of
@@ -102,11 +103,10 @@ def select_patterns(ops: Sequence[str], base: Tree, head: Tree) -> tuple[str, ..
         base: the tree without the stack.
         head: the tree with it.
     """
-    names = [op.removesuffix("_backward") for op in ops]
     before = dict(_test_methods(base.read(TEST_FILE)))
     after = dict(_test_methods(head.read(TEST_FILE)))
     changed = [name for name, text in after.items() if before.get(name) != text]
-    return tuple(dict.fromkeys([*names, *changed]))
+    return tuple(dict.fromkeys([*test_patterns(ops), *changed]))
 
 
 def _test_methods(source: bytes | None) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from patchstack.git import GitCommitHash, Repository, Tree
-from patchstack.torchgen_run import YAML_FOLDER
+from patchstack.source.native_functions import FUNCTIONS_PATH
 
 OPERATIONS = "aten/src/ATen/native/mps/operations"
 KERNELS = "aten/src/ATen/native/mps/kernels"
@@ -109,7 +109,7 @@ class HostStack:
 
 
 def _entries(tree: Tree) -> Iterator[OpEntry]:
-    source = tree.read(f"{YAML_FOLDER}/native_functions.yaml") or b""
+    source = tree.read(FUNCTIONS_PATH) or b""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     entries: list[dict[str, Any]] = yaml.load(source, Loader=loader) or []
     for entry in entries:
