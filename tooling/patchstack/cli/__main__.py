@@ -1,0 +1,5 @@
+"""``python -m patchstack.cli``."""
+
+from patchstack.cli.main import main
+
+main()

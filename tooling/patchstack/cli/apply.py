@@ -1,0 +1,114 @@
+"""``apply-stack --onto REF``: from a request to a report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from patchstack.errors import TreeError, UsageError
+from patchstack.git import Repository
+from patchstack.planning import StackPlan, plan_stack
+from patchstack.report import RunReport
+from patchstack.series import load_series
+from patchstack.stack.execute import check_messages, write_stack
+from patchstack.stack.onto import resolve_onto
+from patchstack.stack.refs import check_name
+from patchstack.stack.switch import Switch
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for."""
+
+    onto: str
+    repo: Path | None = None
+    reference: str | None = None
+    series: str | None = None
+    branch: str | None = None
+    only: tuple[str, ...] = ()
+    dry_run: bool = False
+    explain: bool = False
+    as_json: bool = False
+    format_patch: Path | None = None
+    checkout: bool = False
+    force: bool = False
+
+
+def run(request: Request) -> RunReport:
+    """Do what the command line asks for.
+
+    Raises:
+        PatchstackError: with the exit code that belongs to it.
+    """
+    started = time.perf_counter()
+    if request.repo and request.reference:
+        raise UsageError("--repo and --reference do not go together")
+    if request.dry_run and (request.format_patch or request.checkout):
+        raise UsageError("--dry-run writes nothing, so it does not go with --format-patch or --checkout")
+    series = load_series(request.series)
+    if request.format_patch:
+        from patchstack.mailbox import require_own_folder
+
+        require_own_folder(request.format_patch)
+    path, notes = _where(request)
+    with Repository.open(path) as repository:
+        branch = check_name(repository, f"stack/{series.name}" if request.branch is None else request.branch)
+        onto = resolve_onto(repository, request.onto)
+        if onto.is_branch and onto.name == branch:
+            raise UsageError("the branch to write is the one to build on", where="--branch", found=branch)
+        switch = Switch(repository, branch) if request.checkout else None
+        if switch:
+            switch.require_possible()
+        plan = plan_stack(repository, series, onto.commit, only=request.only)
+        report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
+        if not plan.blocked and plan.commits and not request.dry_run:
+            report = _write(request, report, switch)
+        elif plan.commits:
+            _check_planned_messages(plan)
+        seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
+        return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
+
+
+def _where(request: Request) -> tuple[Path, tuple[str, ...]]:
+    if not request.reference:
+        return request.repo or _current_folder(), ()
+    from patchstack.reference import build_reference
+    from patchstack.reference.progress import for_this_terminal
+
+    tree = build_reference(request.reference, progress=for_this_terminal())
+    return tree.path, tree.notes
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        problem = "the current folder does not exist any more"
+        raise TreeError(problem, next_command="cd to a checkout, or --repo PATH") from None
+
+
+def _write(request: Request, report: RunReport, switch: Switch | None) -> RunReport:
+    repository = report.repository
+    written = write_stack(
+        repository,
+        report.plan,
+        report.branch,
+        force=request.force,
+        switch=switch,
+        identity_may_stand_in=request.reference is not None,
+    )
+    report = replace(report, written=written)
+    if request.format_patch:
+        from patchstack.mailbox import format_patches
+
+        files = format_patches(repository, report.plan.onto, written.tip, request.format_patch)
+        report = replace(report, patches=tuple(str(file) for file in files))
+    return report
+
+
+def _check_planned_messages(plan: StackPlan) -> None:
+    """A dry run finds bad messages too."""
+    from patchstack.messages.model import Message
+
+    check_messages(plan.series, tuple(Message(c.change.title, c.change.body) for c in plan.commits))

@@ -1,0 +1,147 @@
+"""``apply-stack``: the command line; every error is one sentence and an exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from patchstack import __version__
+from patchstack.cli.apply import Request, run
+from patchstack.cli.output import coloured, print_lines
+from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
+from patchstack.git.process import GitCommandError
+from patchstack.report import as_json, lines
+
+_INTERRUPTED = 130  # what a shell reports for Ctrl-C
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
+@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
+@click.option("--reference", metavar="2.11|2.13|2.6", help="Use a reference tree; built in the cache on first use.")
+@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+@click.option("--branch", metavar="NAME", help="Branch to write (default: stack/<series>).")
+@click.option("--only", multiple=True, metavar="CHANGE", help="Apply only this change; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Plan and report; write nothing.")
+@click.option("--explain", is_flag=True, help="Show each edit's anchor, its matches, its rung and its diff.")
+@click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
+@click.option("--format-patch", type=click.Path(path_type=Path), metavar="DIR", help="Also write a mailbox series.")
+@click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
+@click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
+@click.version_option(__version__, prog_name="apply-stack")
+@click.pass_context
+def command(
+    context: click.Context,
+    onto: str | None,
+    repo: Path | None,
+    reference: str | None,
+    series: str | None,
+    branch: str | None,
+    only: tuple[str, ...],
+    dry_run: bool,
+    explain: bool,
+    as_json_: bool,
+    format_patch: Path | None,
+    checkout: bool,
+    force: bool,
+) -> None:
+    """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
+
+    Exit codes: 0 applied or nothing left to apply, 2 usage or manifest, 3 conflict (nothing written), 4 not a usable
+    tree, 1 internal error (with a report file).
+    """
+    if context.invoked_subcommand is not None:
+        _require_no_options(context)
+        return
+    if onto is None:
+        raise click.MissingParameter(ctx=context, param_hint="'--onto'", param_type="option")
+    request = Request(
+        onto, repo, reference, series, branch, only, dry_run, explain, as_json_, format_patch, checkout, force
+    )
+    report = run(request)
+    if request.as_json:
+        print_lines([json.dumps(as_json(report, explain=explain), indent=2)])
+    else:
+        print_lines(map(coloured, lines(report, explain=explain)))
+    sys.exit(int(report.exit_code))
+
+
+def _require_no_options(context: click.Context) -> None:
+    """A subcommand has options of its own; one that stands before its name would be ignored without a word."""
+    given = ParameterSource.COMMANDLINE
+    ignored = [p.opts[-1] for p in context.command.params if p.name and context.get_parameter_source(p.name) is given]
+    if ignored:
+        raise UsageError(
+            f"{ignored[0]} stands before '{context.invoked_subcommand}', which has options of its own",
+            next_command=f"apply-stack {context.invoked_subcommand} --help",
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the console script."""
+    wants_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path may have letters, or bytes, the terminal has not
+    try:
+        command.main(
+            args=None if arguments is None else list(arguments), prog_name="apply-stack", standalone_mode=False
+        )
+    except PatchstackError as error:
+        _complain(str(error), error.as_json(), error.exit_code, as_json=wants_json)
+    except GitCommandError as error:
+        unusable = TreeError("a git command failed", found=str(error), next_command="git fsck")
+        _complain(str(unusable), unusable.as_json(), unusable.exit_code, as_json=wants_json)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        problem = UsageError(error.format_message(), next_command="apply-stack --help")
+        _complain(str(problem), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
+    except (KeyboardInterrupt, click.Abort):
+        problem_text = "interrupted; the branch is as it was or complete"
+        _complain(problem_text, {"problem": problem_text}, _INTERRUPTED, as_json=wants_json)
+    except Exception as error:
+        file = _write_report(error)
+        problem_text = f"internal error: {type(error).__name__}: {error}"
+        _complain(
+            f"{problem_text} (report: {file})",
+            {"problem": problem_text, "report": file},
+            ExitCode.INTERNAL,
+            as_json=wants_json,
+        )
+
+
+def _complain(text: str, facts: dict[str, str], code: int, *, as_json: bool) -> None:
+    one_line = text.replace("\n", "\\n")
+    click.echo(f"apply-stack: {one_line}", err=True)
+    if as_json:
+        print_lines([json.dumps({"error": facts, "exit_code": int(code)}, indent=2)])
+    sys.exit(int(code))
+
+
+def _write_report(error: Exception) -> str:
+    """Where the details of an internal error went; an empty string where even that failed."""
+    from patchstack.cache import cache_dir
+
+    try:
+        folder = cache_dir() / "reports"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"apply-stack-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+        details = "".join(traceback.format_exception(error))
+        file.write_text(
+            f"apply-stack {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+            f"arguments: {sys.argv[1:]}\n\n{details}"
+        )
+    except (OSError, TreeError):
+        return "none, the cache folder cannot be written"
+    return str(file)
