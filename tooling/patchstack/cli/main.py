@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from patchstack import __version__
 from patchstack.cli.apply import Request, run
+from patchstack.cli.drift import drift
 from patchstack.cli.output import coloured, print_lines
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.git.process import GitCommandError
@@ -74,6 +75,9 @@ def command(
     else:
         print_lines(map(coloured, lines(report, explain=explain)))
     sys.exit(int(report.exit_code))
+
+
+command.add_command(drift)
 
 
 def _require_no_options(context: click.Context) -> None:
