@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchstack.drift.condition import REFUSED, STATE, Condition, Facet, fingerprint
@@ -48,9 +49,23 @@ def find_drift(
         search.shims = refused_by_torchgen(repository, series, since, onto)
     except MissingObjectError as error:
         notes.append(f"torchgen was not run, the repository lacks {error.where}: regenerated headers were not judged")
-    changes = tuple(map(search.change, series.changes))
+    try:
+        changes = tuple(map(search.change, series.changes))
+    except MissingObjectError as error:
+        error.next_command = _fetch_command(repository, line, replay.paths)
+        raise
     is_refused = all(c.since.state.value == c.onto.state.value == REFUSED for c in changes)
     return Drift(series, line, changes, replay.visited, is_refused, tuple(notes))
+
+
+def _fetch_command(repository: Repository, line: Line, paths: Sequence[str]) -> str:
+    """What makes git fetch the series' files into a partial clone; this project's own git commands never fetch."""
+    first, last = line.since.hash[:12], line.onto.hash[:12]
+    return (
+        f"(cd {shlex.quote(str(repository.root))} && set -- {shlex.join(paths)} && "
+        f'git log --first-parent --patch {first}..{last} -- "$@" && '
+        f'git diff $(git hash-object -t tree /dev/null) {last} -- "$@") > /dev/null'
+    )
 
 
 @dataclass

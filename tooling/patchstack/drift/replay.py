@@ -84,10 +84,6 @@ class Replay:
             return conditions_of(plan_stack(self.repository, self._series, commit, ask_history=False))
         except MissingObjectError as error:  # a file that was not fetched must not pass for one that upstream took away
             error.where = f"{commit[:12]}:{error.where}"
-            error.next_command = (
-                f"git -C {self.repository.root} log --first-parent --patch SINCE..ONTO -- {' '.join(self.paths)}"
-                " > /dev/null, which makes git fetch the series' files"
-            )
             raise
         except TreeError as error:
             return refused_conditions(self._series.changes, Tree.at(self.repository, commit), error)
