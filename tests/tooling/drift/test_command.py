@@ -9,7 +9,7 @@ import pytest
 
 from checkouts import Lab, Snapshot
 from checkouts.lab import Checkout, Run
-from checkouts.sources import HOST, METAL, TREE
+from checkouts.sources import METAL, TREE
 from references import clone_of
 from upstream_history import Step, write_history
 
@@ -157,9 +157,7 @@ def test_a_file_that_was_not_fetched_never_passes_for_one_that_upstream_took_awa
 
 
 @pytest.mark.needs_reference
-def test_on_2_6_with_a_history_of_two_commits_it_says_that_there_is_no_commit_to_name(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_on_2_6_with_a_history_of_two_commits_it_says_that_there_is_no_commit_to_name(lab: Lab, tmp_path: Path) -> None:
     clone = clone_of("2.6", tmp_path / "2.6.git")
     second = lab.git(clone, "commit-tree", "-p", "main", "-m", "Another", "main^{tree}")
     lab.git(clone, "update-ref", "refs/heads/main", second)

@@ -18,7 +18,9 @@ from .conftest import Upstream
 RENAMED = {METAL: TREE[METAL].replace(b"void brighten(", b"void brighten_up(")}
 MENDED = {METAL: TREE[METAL]}
 HOST_RENAMED = {HOST: TREE[HOST].replace(b"brighten_mps", b"brighter_mps")}
-DISPATCHED = {NATIVE_FUNCTIONS: TREE[NATIVE_FUNCTIONS].replace(b"CPU: fade_cpu\n", b"CPU: fade_cpu\n    MPS: fade_own\n")}
+DISPATCHED = {
+    NATIVE_FUNCTIONS: TREE[NATIVE_FUNCTIONS].replace(b"CPU: fade_cpu\n", b"CPU: fade_cpu\n    MPS: fade_own\n")
+}
 
 
 def fade(drift: Drift) -> ChangeDrift:

@@ -11,8 +11,9 @@ from checkouts.sources import HOST, METAL, TREE
 from patchstack.drift.line import Line, UpstreamCommit, read_line, resolve
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
-from .conftest import Upstream
 from upstream_history import Step, write_history
+
+from .conftest import Upstream
 
 
 def touch(path: str, number: int) -> Step:

@@ -24,7 +24,9 @@ class Places:
     seen: set[int] = field(default_factory=set)
 
     def search(self) -> Found:
-        return first_of_present(len(self.values), self._value, lambda at: at in self.seen or len(self.seen) < self.budget)
+        return first_of_present(
+            len(self.values), self._value, lambda at: at in self.seen or len(self.seen) < self.budget
+        )
 
     def _value(self, at: int) -> str:
         self.seen.add(at)

@@ -128,7 +128,9 @@ def test_what_the_stand_in_answers_is_what_jq_makes_of_the_same_expression() -> 
     issue = {"number": 3, "body": "text", "state": "CLOSED", "stateReason": "COMPLETED"}
     for expression, answer in fake_gh.ANSWERS.items():
         data: Any = [issue, issue] if "[]" in expression else issue
-        done = subprocess.run(["jq", "-r", expression], input=json.dumps(data), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["jq", "-r", expression], input=json.dumps(data), capture_output=True, text=True, check=True
+        )
         assert done.stdout.rstrip("\n") == answer(data)
         assert expression in STEPS["File reports"]["run"]
 
@@ -177,7 +179,14 @@ def test_a_report_that_a_person_closed_as_not_planned_stays_closed_and_is_not_fi
 
 
 def test_an_issue_of_that_label_that_is_no_report_is_left_alone(night: Night) -> None:
-    mine = {"number": 1, "title": "Mine", "body": "About drift", "labels": ["drift"], "state": "OPEN", "stateReason": ""}
+    mine = {
+        "number": 1,
+        "title": "Mine",
+        "body": "About drift",
+        "labels": ["drift"],
+        "state": "OPEN",
+        "stateReason": "",
+    }
     night.issues_file.write_text(json.dumps([mine]))
     night.move("Rename (#7)", BROKEN)
     issues = night.run()
