@@ -14,7 +14,8 @@ from references import clone_of
 from upstream_history import Step, write_history
 
 RENAMED = {METAL: TREE[METAL].replace(b"void brighten(", b"void brighten_up(")}
-STEPS = (Step("Before"), Step("Rename 100% of it: a, b (#7)", RENAMED), Step("After"))
+TITLE = "@who: rename 100% of it (#7)"
+STEPS = (Step("Before"), Step(TITLE, RENAMED), Step("After"))
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_the_report_has_a_line_for_each_change_with_states_commit_anchor_and_nea
     culprit = moved.git("rev-parse", "--short=12", "main~1")
     for word in (
         "absent -> absent, 1 conflict",
-        f"since {culprit} 2026-01-01 Rename 100% of it: a, b (#7)",
+        f"since {culprit} 2026-01-01 {TITLE}",
         "'after kernel brighten'",
         "nearest: kernel brighten_up at line 4",
     ):
@@ -55,7 +56,7 @@ def test_json_has_the_same_facts_and_is_the_same_every_time(moved: Checkout) -> 
     assert turn["commit"] == {
         "hash": moved.tip("main~1"),
         "date": "2026-01-01",
-        "title": "Rename 100% of it: a, b (#7)",
+        "title": TITLE,
         "pull_request": 7,
     }
     assert (turn["parts"][0]["anchor"], turn["parts"][0]["nearest"]) == (
@@ -79,7 +80,7 @@ def test_annotations_are_escaped_as_workflow_commands_ask_for(moved: Checkout) -
     said = drift(moved, "--github").require(3).out.splitlines()
     (error,) = [line for line in said if line.startswith("::error ")]
     assert error.startswith("::error title=fade%3A fade::since ")
-    assert "Rename 100%25 of it" in error
+    assert "@who: rename 100%25 of it" in error
 
 
 def test_reports_are_named_by_fingerprint_and_carry_it_where_the_workflow_looks(moved: Checkout) -> None:
@@ -93,6 +94,7 @@ def test_reports_are_named_by_fingerprint_and_carry_it_where_the_workflow_looks(
     assert "(pytorch/pytorch#7)" in text.splitlines()[0]
     assert f"\n<!-- apply-stack drift: {fingerprint} -->\n" in text
     assert moved.tip("main~1") in text
+    assert f"\n    {TITLE}\n" in text, "indented: GitHub would notify @who"
 
 
 def test_reports_do_not_depend_on_how_far_upstream_has_come(moved: Checkout) -> None:

@@ -11,6 +11,7 @@ from checkouts.sources import HOST, LISTS, METAL, NATIVE_FUNCTIONS, TESTS, TREE
 from patchstack.drift import ChangeDrift, Drift, Turn, Verdict
 from patchstack.drift.model import When
 from patchstack.errors import ExitCode
+from patchstack.series import Requirement
 from upstream_history import Step, synthetic_upstream
 
 from .conftest import Upstream
@@ -181,6 +182,11 @@ def test_what_was_blocked_at_since_already_is_never_called_fine(upstream: Upstre
     assert drift.exit_code is ExitCode.CONFLICT
 
 
+def test_what_was_blocked_at_since_mended_and_blocked_again_counts_from_the_last_time(upstream: Upstream) -> None:
+    upstream.grow(Step("Break", RENAMED), Step("Mend", MENDED), Step("Break again", RENAMED))
+    assert culprit(upstream.drift(since=upstream.git("rev-parse", "main~2"))) == "Break again"
+
+
 def test_a_file_that_is_no_longer_the_base_is_named_and_needs_nobody(upstream: Upstream) -> None:
     upstream.grow(Step("Touch", {METAL: TREE[METAL] + b"// a\n"}))
     base = upstream.git("rev-parse", f"main~1:{METAL}")
@@ -207,6 +213,20 @@ def test_a_tree_that_stops_being_pytorch_is_a_refusal_with_its_commit(upstream: 
     assert all(turn.commit is not None and turn.commit.title == "Move the file" for _, turn in drift.findings)
     assert "not a PyTorch tree" in drift.findings[0][1].parts[0].words
     assert drift.exit_code is ExitCode.CONFLICT
+
+
+def test_a_requirement_that_goes_away_is_named_with_what_it_may_be_called_now(upstream: Upstream) -> None:
+    first, *others = upstream.series.changes
+    needs = (Requirement(METAL, "brighten", "fade is built like it"),)
+    upstream.series = replace(upstream.series, changes=(replace(first, requires=needs), *others))
+    upstream.grow(Step("Before"), Step("Rename", RENAMED), Step("Drop", {METAL: None}), Step("Back", RENAMED))
+    drift = upstream.drift()
+    turn = fade(drift).findings[0]
+    assert turn.commit is not None
+    assert turn.commit.title == "Rename"
+    assert turn.parts[-1].words.endswith("(fade is built like it); nearest: brighten_up")
+    assert drift.exit_code is ExitCode.CONFLICT
+    assert {change.onto.state.value for change in drift.changes} == {"refused"}
 
 
 def test_a_tree_that_was_never_right_is_an_unusable_tree(upstream: Upstream) -> None:

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from patchstack.cli.apply import locate
 from patchstack.cli.output import coloured, print_lines
+from patchstack.drift import DEFAULT_VISITS, Drift, find_drift
+from patchstack.drift import report as reporting
+from patchstack.drift.line import resolve
 from patchstack.errors import UsageError
-
-if TYPE_CHECKING:
-    from patchstack.drift import Drift
-
-_VISITS = 45  # patchstack.drift.DEFAULT_VISITS, which is not imported only to print --help
+from patchstack.git import Repository
+from patchstack.reference.progress import for_this_terminal
+from patchstack.series import load_series
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DriftRequest:
     repo: Path | None = None
     reference: str | None = None
     series: str | None = None
-    visits: int = _VISITS
+    visits: int = DEFAULT_VISITS
     as_json: bool = False
     github: bool = False
     reports: Path | None = None
@@ -44,7 +44,11 @@ class DriftRequest:
 @click.option("--reference", metavar="2.11|2.13|2.6", help="Use a reference tree; built in the cache on first use.")
 @click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
 @click.option(
-    "--visits", type=click.IntRange(min=2), default=_VISITS, show_default=True, help="Trees to plan on at most."
+    "--visits",
+    type=click.IntRange(min=2),
+    default=DEFAULT_VISITS,
+    show_default=True,
+    help="Trees to plan on before settling for what bisection found.",
 )
 @click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
 @click.option("--github", is_flag=True, help="Also print findings as GitHub workflow annotations.")
@@ -87,38 +91,28 @@ def run(request: DriftRequest) -> tuple[Drift, tuple[str, ...]]:
     Raises:
         PatchstackError: with the exit code that belongs to it.
     """
-    from patchstack.drift import find_drift
-    from patchstack.drift.line import resolve
-    from patchstack.drift.report import require_empty, write_reports
-    from patchstack.git import Repository
-    from patchstack.series import load_series
-
     series = load_series(request.series)
     if request.reports:
-        require_empty(request.reports)
+        reporting.require_empty(request.reports)
     path, notes = locate(request.repo, request.reference)
     with Repository.open(path) as repository:
         since = resolve(repository, "--since", request.since)
         onto = resolve(repository, "--onto", request.onto)
         found = find_drift(repository, series, since, onto, visits=request.visits, on_visit=_progress(request.visits))
     if request.reports:
-        write_reports(found, request.reports)
+        reporting.write_reports(found, request.reports)
     return found, notes
 
 
 def _print(found: Drift, notes: tuple[str, ...], *, as_json: bool, github: bool) -> None:
-    from patchstack.drift import report
-
     if as_json:
-        print_lines([json.dumps({**report.as_json(found), "notes": [*notes, *found.notes]}, indent=2)])
+        print_lines([json.dumps({**reporting.as_json(found), "notes": [*notes, *found.notes]}, indent=2)])
         return
-    print_lines([*(f"note: {note}" for note in notes), *map(coloured, report.lines(found))])
+    print_lines([*(f"note: {note}" for note in notes), *map(coloured, reporting.lines(found))])
     if github:
-        print_lines(report.workflow_annotations(found))
+        print_lines(reporting.workflow_annotations(found))
 
 
 def _progress(visits: int) -> Callable[[int], None]:
-    from patchstack.reference.progress import for_this_terminal
-
     say = for_this_terminal()
     return lambda count: say(f"planning on tree {count}, of about {visits} at most")

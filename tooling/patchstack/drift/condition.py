@@ -7,16 +7,17 @@ list that an entry comes from. Each piece is a facet, and each facet is traced o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from patchstack.edits import Conflict, Rung
+from patchstack.edits.model import closest
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
-from patchstack.planning.upstream import lacking
-from patchstack.series import Change
+from patchstack.planning.upstream import defined_names, lacking
+from patchstack.series import Change, Requirement
 
 STATE = "state"
 REFUSED = "refused"
@@ -103,9 +104,9 @@ def refused_conditions(changes: tuple[Change, ...], tree: Tree, error: TreeError
     """The condition of every change on a tree that cannot be planned on, by change id."""
     found: dict[str, Condition] = {}
     for change in changes:
-        needs = [_lacking_facet(path_and_name, words) for path_and_name, words in _lacking(change, tree)]
+        needs = list(_lacking(change, tree))
         state = Facet(STATE, REFUSED, needs_person=True, detail="" if needs else error.problem)
-        found[change.id] = Condition({facet.name: facet for facet in (state, *needs)})
+        found[change.id] = Condition(_by_name([state, *needs]))
     return found
 
 
@@ -115,18 +116,30 @@ def _condition(plan: ChangePlan, blocked: bool) -> Condition:
     state = Facet(STATE, plan.state.value, blocked and not is_absent, detail=signs)
     if not is_absent and not blocked:  # its edits have nothing to do, whatever their anchors look like
         return Condition({STATE: state})
-    edits = [_edit_facet(n, edit) for n, edit in enumerate(plan.edits, 1) if not isinstance(edit.edit, RegenerateShim)]
-    return Condition({facet.name: facet for facet in (state, *edits)})
+    edits = (_edit_facet(edit) for edit in plan.edits if not isinstance(edit.edit, RegenerateShim))
+    return Condition(_by_name([state, *edits]))
 
 
-def _edit_facet(number: int, plan: EditPlan) -> Facet:
+def _by_name(facets: Iterable[Facet]) -> dict[str, Facet]:
+    """Facets by name; a name that comes again is numbered, since an edit may stand twice in a manifest."""
+    found: dict[str, Facet] = {}
+    for facet in facets:
+        name, number = facet.name, 1
+        while name in found:
+            number += 1
+            name = f"{facet.name} ({number})"
+        found[name] = replace(facet, name=name)
+    return found
+
+
+def _edit_facet(plan: EditPlan) -> Facet:
     outcome = plan.outcome
     conflict = outcome.conflict
     value = f"{outcome.status.value}, {outcome.rung.value}" if outcome.rung else outcome.status.value
     if conflict is not None:
         value += f", {len(conflict.matches)} of {conflict.expected_matches} places"
     return Facet(
-        f"edit {number}: {plan.edit.path}: {plan.edit.describe()}",
+        f"{plan.edit.path}: {plan.edit.describe()}",
         value,
         needs_person=conflict is not None or outcome.rung not in _ORDINARY_RUNGS,
         path=plan.edit.path,
@@ -135,18 +148,23 @@ def _edit_facet(number: int, plan: EditPlan) -> Facet:
     )
 
 
-def _lacking(change: Change, tree: Tree) -> list[tuple[str, str]]:
-    found = []
+def _lacking(change: Change, tree: Tree) -> Iterator[Facet]:
     for need in change.requires:
         try:
             words = lacking(need, tree)
         except TreeError as error:
             words = str(error)
         if words:
-            found.append((f"{need.path}: {need.defines}".rstrip(": "), words))
-    return found
+            name = f"requirement {need.path}: {need.defines or 'is there'}"
+            detail = f"the tree lacks {words}{_nearest(need, tree)}"
+            yield Facet(name, "lacking", needs_person=True, path=need.path, detail=detail)
 
 
-def _lacking_facet(name: str, words: str) -> Facet:
-    path = name.partition(":")[0]
-    return Facet(f"requirement {name}", "lacking", needs_person=True, path=path, detail=f"the tree lacks {words}")
+def _nearest(need: Requirement, tree: Tree) -> str:
+    """What a name that is gone may be called now."""
+    try:
+        data = tree.read(need.path) if need.defines else None
+    except TreeError:
+        return ""
+    names = closest(need.defines, sorted(defined_names(data, need.path))) if data else []
+    return f"; nearest: {', '.join(names)}" if names else ""

@@ -102,22 +102,21 @@ class _Search:
     def _trace(self, change: Change, part: Part) -> _Traced:
         """Find the place at which a part of the present condition began, and how it looked there."""
         stations, name = self.line.stations, part.after.name
-        if part.before == part.after.value:
-            return _Traced(When.BEFORE, 0, replace(part, after=self.replay.at(stations[0])[change.id].facets[name]))
         found = first_of_present(
             len(stations),
             lambda place: self.replay.at(stations[place])[change.id].value(name),
             lambda place: self.replay.is_known(stations[place]) or self.replay.visited < self.visits,
         )
         commit = stations[found.index]
+        as_it_began = replace(part, after=self.replay.at(commit)[change.id].facets[name])
+        if found.index == 0:
+            return _Traced(When.BEFORE, 0, as_it_began, found.exact)
+        # The parent has the files of the station before, which was looked at: this costs nothing.
         (parent, *_) = self.repository.commit(commit).parents
-        if (
-            self.replay.at(parent)[change.id].value(name) == part.after.value
-        ):  # its files are those of the station before
+        if self.replay.at(parent)[change.id].value(name) == part.after.value:
             problem = "history does not add up: the commit found leaves the condition as its parent has it"
             raise TreeError(problem, where=commit[:12], next_command=f"git -C {self.repository.root} fsck")
-        as_it_began = self.replay.at(commit)[change.id].facets[name]
-        return _Traced(When.COMMIT, found.index, replace(part, after=as_it_began), found.exact)
+        return _Traced(When.COMMIT, found.index, as_it_began, found.exact)
 
     def _turn(self, change: Change, traced: list[_Traced]) -> Turn:
         when, place = traced[0].when, traced[0].place

@@ -160,19 +160,25 @@ def require_empty(folder: Path) -> None:
 
 
 def _report(drift: Drift, change: ChangeDrift, turn: Turn) -> Iterator[str]:
-    """Nothing in it depends on ``--onto``, so that the report of tomorrow is the same."""
+    """Nothing in it depends on ``--onto``, so that the report of tomorrow is the same.
+
+    Upstream's words are set as code: GitHub would take an ``@decorator`` for a person to notify, ``#1`` for an issue.
+    """
     what = "is blocked" if any(part.after.needs_person for part in turn.parts) else "has another upstream state"
     yield f"# {drift.series.name}: {change.change.id} {what} {_since_words(turn)}"
     yield ""
     if turn.commit:
-        yield f"Upstream commit {turn.commit.hash} of {turn.commit.date}:"
+        yield "Upstream commit:"
         yield ""
-        yield f"> {turn.commit.title}"
+        yield f"    {turn.commit.hash} {turn.commit.date}"
+        yield f"    {turn.commit.title}"
         yield ""
+    yield "What it changed for the series:" if turn.commit else "What is wrong:"
+    yield ""
     for part in turn.telling:
-        yield f"- {part.words}"
+        yield f"    {part.words}"
         if part.after.conflict is not None:
-            yield f"  - looked for: {part.after.conflict.looking_for}"
+            yield f"        looked for: {part.after.conflict.looking_for}"
     yield ""
     if turn.commit:
         command = f"apply-stack --dry-run --explain --series {drift.series.name} --onto {turn.commit.hash[:12]}"

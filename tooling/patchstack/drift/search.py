@@ -11,7 +11,8 @@ class Found:
     """Where the present value began.
 
     Attributes:
-        index: the first place of the run of places that have the present value; the place before it has another.
+        index: the first place of the run of places that have the present value, 0 where all have it; the place before
+            it has another.
         exact: whether every place after it was looked at. Where not, the value may have gone and come back since.
     """
 
@@ -27,13 +28,13 @@ def first_of_present(count: int, value: Callable[[int], str], affordable: Callab
     as far as the budget allows; the first other value on that way ends the search.
 
     Args:
-        count: number of places, at least 2; the values of the first and the last differ.
+        count: number of places.
         value: the value at a place; asking twice is free.
         affordable: whether a place may be looked at beyond what bisection needs.
     """
     last = count - 1
     present = value(last)
-    low, high = 0, last  # low has another value, high has the present one
+    low, high = 0, last if value(0) != present else 0  # low has another value, high has the present one
     while high - low > 1:
         middle = (low + high) // 2
         if value(middle) == present:
