@@ -24,7 +24,7 @@ from patchstack.series import load_series
 
 @dataclass(frozen=True)
 class DriftRequest:
-    """What the command line asks for."""
+    """What the command line asks to be searched for, and where the findings go."""
 
     since: str
     onto: str
@@ -32,8 +32,6 @@ class DriftRequest:
     reference: str | None = None
     series: str | None = None
     visits: int = DEFAULT_VISITS
-    as_json: bool = False
-    github: bool = False
     reports: Path | None = None
 
 
@@ -80,7 +78,7 @@ def drift(
         raise click.MissingParameter(param_hint="'--since'" if since is None else "'--onto'", param_type="option")
     if github and as_json_:
         raise UsageError("--github and --json do not go together", next_command="apply-stack drift --help")
-    found, notes = run(DriftRequest(since, onto, repo, reference, series, visits, as_json_, github, reports))
+    found, notes = run(DriftRequest(since, onto, repo, reference, series, visits, reports))
     _print(found, notes, as_json=as_json_, github=github)
     sys.exit(int(found.exit_code))
 
