@@ -7,6 +7,7 @@ they are.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -89,3 +90,8 @@ def indentation(data: bytes, offset: int) -> bytes:
 def line_number(data: bytes, offset: int) -> int:
     """The 1-based line that holds the byte at ``offset``; counting line feeds beats an index for a few look-ups."""
     return data.count(b"\n", 0, offset) + 1
+
+
+def digest(text: bytes) -> str:
+    """What identifies a piece of code, blanks aside: ``sha256:`` and 16 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(b" ".join(text.split())).hexdigest()[:16]
