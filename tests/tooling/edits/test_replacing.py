@@ -64,6 +64,15 @@ class TestAFragment:
         outcome = replacing(place(entry), source)
         assert (outcome.after, gone(outcome)) == (AROUND % (FRAGMENT + b"\n"), ["old_mix"])
 
+    def test_keeps_its_own_last_lines_and_the_line_endings_of_a_file_with_crlf(self) -> None:
+        fragment = FRAGMENT + b"\n#define REGISTER_MIX(T) mix<T>\nREGISTER_MIX(float);\nREGISTER_MIX(half);\n"
+        entry = PLACE[:-1] + ", replaces: [{function: old_mix, in: paint}]}"
+        source = (AROUND % (fragment + b"\nvoid old_mix() {\n}\n\n")).replace(b"\n", b"\r\n")
+        outcome = replacing(place(entry, fragment), source)
+        assert outcome.after == (AROUND % (fragment + b"\n")).replace(b"\n", b"\r\n")
+        changed = source.replace(b"a * SHARE", b"a * 2")
+        assert replacing(place(entry, fragment), changed).after == outcome.after
+
     def test_is_an_ordinary_insertion_where_there_is_nothing_to_replace(self) -> None:
         source = AROUND % b""
         assert replacing(place(), source) == place().plan(tree_of({"a.metal": source}))

@@ -20,9 +20,8 @@ from patchstack.source.text import (
     apply_splices,
     find_lines,
     line_end,
-    line_ending,
     line_start,
-    with_line_ending,
+    lines_end,
 )
 
 CXX_SUFFIXES = (".metal", ".mm", ".h", ".cpp")
@@ -153,8 +152,8 @@ def without_loose_lines(file: CxxFile, fragment: CxxFile) -> CxxFile:
         lines = fragment.data[at:start].strip(b"\r\n")
         found = find_lines(file.data, lines) if lines.strip() else None
         if found is not None:
-            stop = found + len(with_line_ending(lines, line_ending(file.data)))
-            splices.append(Splice(found, _behind_blanks(file.data, found, line_end(file.data, stop - 1)), b""))
+            stop = lines_end(file.data, found, lines)
+            splices.append(Splice(found, _behind_blanks(file.data, found, stop), b""))
         at = end
     return parse_cxx(apply_splices(file.data, splices))
 

@@ -32,6 +32,7 @@ from patchstack.source.text import (
     line_end,
     line_ending,
     line_start,
+    lines_end,
     text_start,
     with_line_ending,
 )
@@ -82,23 +83,28 @@ class PlaceCxxFragment(CxxEdit):
         gone = self._rivals(file, is_there=planned.status is Status.SATISFIED)
         if not gone:
             return planned
-        if not file.braces_pair:
-            problem = "what would be replaced cannot be told apart: the braces of the file cannot be paired"
-            return self.failed(str(self.place), problem, matches=(file.line(d.start) for d in gone))
-        cleared = without(file, gone)
-        if planned.status is not Status.SATISFIED:
-            cleared = without_loose_lines(cleared, parse_cxx(self.fragment.text))
-        beside = lost_beside(file, cleared, gone)
-        if beside or (cleared.broken and not file.broken):
-            names = ", ".join(d.name for d in gone)
-            problem = f"replacing {names} would take more away: {', '.join(beside) or 'a brace'}"
-            return self.failed(str(self.place), problem, matches=(file.line(d.start) for d in gone))
+        cleared = self._taken_out(file, gone, with_loose_lines=planned.status is not Status.SATISFIED)
+        if isinstance(cleared, str):
+            return self.failed(str(self.place), cleared, matches=(file.line(d.start) for d in gone))
         replaced = gathered(piece_of(file, self.path, found) for found in gone)
         if planned.status is Status.SATISFIED:
             return dataclasses.replace(
                 planned, status=Status.APPLIES, rung=self.rung(tree), after=cleared.data, replaced=replaced
             )
         return dataclasses.replace(self._inserted(tree, self._locate(cleared)), replaced=replaced)
+
+    def _taken_out(self, file: CxxFile, gone: list[Definition], *, with_loose_lines: bool) -> CxxFile | str:
+        """The file without what gives way, or why it cannot be taken out."""
+        if not file.braces_pair:
+            return "what would be replaced cannot be told apart: the braces of the file cannot be paired"
+        cleared = without(file, gone)
+        if with_loose_lines:
+            cleared = without_loose_lines(cleared, parse_cxx(self.fragment.text))
+        beside = lost_beside(file, cleared, gone)
+        if beside or (cleared.broken and not file.broken):
+            names = ", ".join(d.name for d in gone)
+            return f"replacing {names} would take more away: {', '.join(beside) or 'a brace'}"
+        return cleared
 
     def _rivals(self, file: CxxFile, *, is_there: bool) -> list[Definition]:
         """What gives way: things of the fragment's names in its scope, registrations by its macros, ``replaces``.
@@ -108,6 +114,7 @@ class PlaceCxxFragment(CxxEdit):
         """
         adds = parse_cxx(self.fragment.text)
         own = self._find_text(file, adds) if is_there else None
+        end = lines_end(file.data, own, self.fragment.text) if own is not None else 0
         rivals = [hit.thing for place in self.replaces for hit in find_hits(file, place)]
         if not is_there:
             hit = self._locate(file).hit if file.braces_pair else None  # without pairs, scopes mean nothing
@@ -115,7 +122,7 @@ class PlaceCxxFragment(CxxEdit):
         found = [thing for thing in rivals if isinstance(thing, Definition)]
         macros = {d.name for d in [*adds.definitions, *found] if d.kind == "macro"}
         found += [d for d in file.definitions if d.kind == "registration" and d.name in macros]
-        return [d for d in outermost(found) if own is None or not own <= d.start < own + len(self.fragment.text)]
+        return [d for d in outermost(found) if own is None or not own <= d.start < end]
 
     def _clashing(self, file: CxxFile, scope: str | None, *, any_kind: bool = False) -> list[Definition]:
         """What the file defines under the names that the fragment brings.
@@ -180,7 +187,7 @@ class PlaceCxxFragment(CxxEdit):
         names = [(d.kind, d.name) for d in adds.definitions]
         at = find_lines(file.data, self.fragment.text)
         while at is not None:
-            end = at + len(self.fragment.text) + file.data.count(b"\r\n", at, at + len(self.fragment.text))
+            end = lines_end(file.data, at, self.fragment.text)
             here = [(d.kind, d.name) for d in file.definitions if at <= d.start < end]
             if here == names and file.is_code(at, end):
                 return at

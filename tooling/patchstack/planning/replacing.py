@@ -19,7 +19,7 @@ from patchstack.git import Tree
 from patchstack.planning.model import EditPlan
 from patchstack.source.cxx import CxxFile, parse_cxx
 from patchstack.source.pieces import Piece
-from patchstack.source.text import find_lines, line_number
+from patchstack.source.text import find_lines, line_number, lines_end
 
 _USABLE = tuple(kind for kind in DEFINITION_KINDS if kind != "registration")
 
@@ -91,7 +91,7 @@ def _foreign_code(file: CxxFile, edits: Iterable[EditPlan], path: str) -> bytes:
         text = plan.edit.fragment.text if isinstance(plan.edit, CxxEdit) else b""
         at = find_lines(file.data, text) if text else None
         if at is not None:
-            end = at + len(text) + file.data.count(b"\r\n", at, at + len(text))
+            end = lines_end(file.data, at, text)
             code[at:end] = re.sub(rb"[^\r\n]", b" ", bytes(code[at:end]))
     return bytes(code)
 

@@ -78,6 +78,13 @@ def find_lines(data: bytes, lines: bytes, start: int = 0, end: int | None = None
     return None
 
 
+def lines_end(data: bytes, at: int, lines: bytes) -> int:
+    """Offset behind ``lines`` where :func:`find_lines` found them at ``at``."""
+    for _ in lines.splitlines():
+        at = line_end(data, at)
+    return at
+
+
 def indentation(data: bytes, offset: int) -> bytes:
     """The blanks and tabs at the start of the line that holds ``offset``."""
     start = line_start(data, offset)
