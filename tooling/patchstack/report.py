@@ -12,6 +12,7 @@ from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
+from patchstack.pulls import PullFate
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
@@ -29,6 +30,7 @@ class RunReport:
         plan: the plan.
         written: what was written, ``None`` for a dry run and after conflicts.
         dry_run: whether nothing was to be written.
+        pulls: what will become of each pull request.
         patches: files that ``--format-patch`` wrote.
         notes: sentences about the tree (stand-ins, for a reference tree).
         seconds: wall time of the parts by name.
@@ -40,6 +42,7 @@ class RunReport:
     plan: StackPlan
     written: Written | None = None
     dry_run: bool = False
+    pulls: tuple[PullFate, ...] = ()
     patches: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -71,6 +74,7 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "conflicts": [
             {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
         ],
+        "pull_requests": [fate.as_json() for fate in report.pulls],
         "moved_by": dict(report.plan.moved_by),
         "patches": list(report.patches),
         "warnings": list(report.warnings),
@@ -137,6 +141,10 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
             continue
         for edit in change.edits:
             yield from _edit_lines(edit, explain=explain)
+    if any(fate.pull_request for fate in report.pulls):  # a stack that was never submitted has nothing to tell
+        yield "pull requests, from the bottom of the stack up:"
+        for fate in report.pulls:
+            yield f"  {fate.position or '-'}  {fate}"
     yield from _conflict_lines(report)
     yield _conclusion(report)
 

@@ -11,7 +11,7 @@ from patchstack.git import Repository
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.report import RunReport
 from patchstack.series import load_series
-from patchstack.stack.execute import check_messages, write_stack
+from patchstack.stack.execute import check_messages, read_links, write_stack
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
 from patchstack.stack.switch import Switch
@@ -64,8 +64,9 @@ def run(request: Request) -> RunReport:
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch)
-        elif plan.commits:
+        elif not plan.blocked:
             _check_planned_messages(plan)
+            report = replace(report, pulls=read_links(repository, plan, branch).fates)
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
 
@@ -98,7 +99,7 @@ def _write(request: Request, report: RunReport, switch: Switch | None) -> RunRep
         switch=switch,
         identity_may_stand_in=request.reference is not None,
     )
-    report = replace(report, written=written)
+    report = replace(report, written=written, pulls=written.pulls)
     if request.format_patch:
         from patchstack.mailbox import format_patches
 

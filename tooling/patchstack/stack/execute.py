@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from patchstack.errors import ManifestError, RefError
 from patchstack.git import GitCommitHash, GitTreeHash, Repository
 from patchstack.messages.model import Message, MessageFinding
 from patchstack.messages.rules import check_series, refused
-from patchstack.messages.trailers import Carried, carry
 from patchstack.planning import ChangePlan, StackPlan
+from patchstack.pulls import Become, PullFate, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
 from patchstack.stack.checkout import uses_of
@@ -45,7 +45,7 @@ class Written:
         commits: bottom first.
         moved: whether the branch was moved; ``False`` when it pointed there already.
         backup: ref that keeps the old tip with what the new stack does not have; empty when there was no such thing.
-        carried: ids of the changes whose ghstack trailers were taken over.
+        pulls: what will become of each pull request.
         warnings: sentences for the user.
         seconds: wall time of writing.
     """
@@ -55,7 +55,7 @@ class Written:
     commits: tuple[NewCommit, ...] = ()
     moved: bool = False
     backup: str = ""
-    carried: tuple[str, ...] = ()
+    pulls: tuple[PullFate, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -90,39 +90,50 @@ def write_stack(
         if not force:
             branch.require_own()
         _refuse_used(repository, branch, switch)
-        carried = carry(branch.old_messages, {change.id: change.title for change in plan.series.changes})
+        links = link_stack(repository, plan, branch, record.read())
         onto_date = repository.commit(plan.onto).committed_at
         signature = read_signature(repository, onto_date, may_stand_in=identity_may_stand_in)
-        messages = {change.change.id: _message(change, carried) for change in plan.commits}
+        messages = {change.change.id: _message(change, links) for change in plan.commits}
         findings = check_messages(plan.series, tuple(messages.values()))
         with ObjectWriter(repository, lock.scratch) as writer:
             commits = _write_objects(writer, plan, messages, _Signing(repository, branch, signature))
         tip = commits[-1].hash if commits else plan.onto
         if switch:
             switch.rehearse(tip, lock.scratch)
-        dropped = _dropped(plan, carried)
         moved, backup = False, ""
         if commits and branch.tip != tip:
             record.append(
                 Made(c.hash, c.tree, plan.series.name, c.change.change.id, c.message, plan.onto) for c in commits
             )
-            backup = backup_ref(branch) if branch.foreign or dropped else ""
+            backup = backup_ref(branch) if branch.foreign or links.left_out else ""
             move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])
             moved = True
         late = switch.finish(tip) if switch else ""
     anonymous = f"git has no identity here; the author is {PLACEHOLDER.name}" if signature.placeholder else ""
     own = filter(None, [late, anonymous])
-    warnings = (*map(str, findings), *_left_behind(carried), *_dropped_warnings(dropped, backup), *own)
+    warnings = (*map(str, findings), *_left_behind(links, backup), *own)
     return Written(
         branch=branch_name,
         tip=tip,
         commits=tuple(commits),
         moved=moved,
         backup=backup,
-        carried=tuple(change for change in carried.by_change if change in messages),
+        pulls=links.fates,
         warnings=warnings,
         seconds={"write": time.perf_counter() - started},
     )
+
+
+def read_links(repository: Repository, plan: StackPlan, branch_name: str) -> StackLinks:
+    """What a run would take over from earlier stacks; for a run that writes nothing.
+
+    Raises:
+        RefError: as for :func:`write_stack`.
+        TreeError: the record or the branch cannot be read.
+    """
+    made = Record(repository).read()
+    branch = read_branch(repository, read_refs(repository, branch_name), plan.onto, made)
+    return link_stack(repository, plan, branch, made)
 
 
 def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[MessageFinding, ...]:
@@ -140,28 +151,20 @@ def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[Messa
     return tuple(finding for finding in findings if finding not in bad)
 
 
-def _message(change: ChangePlan, carried: Carried) -> Message:
+def _message(change: ChangePlan, links: StackLinks) -> Message:
     message = Message(title=change.change.title, body=change.change.body)
-    trailers = carried.by_change.get(change.change.id)
+    trailers = links.by_change.get(change.change.id)
     return message.with_ghstack(trailers) if trailers else message
 
 
-def _left_behind(carried: Carried) -> tuple[str, ...]:
-    return tuple(
-        f"the pull request of '{message.title}' stays behind: no change of the series answers to it"
-        for message in carried.unclaimed
-    )
-
-
-def _dropped(plan: StackPlan, carried: Carried) -> list[str]:
-    """Ids of submitted changes that ``--only`` leaves out; their trailers are then on no commit of the branch."""
-    planned = {change.change.id for change in plan.changes}
-    return [change for change in carried.by_change if change not in planned]
-
-
-def _dropped_warnings(dropped: list[str], backup: str) -> tuple[str, ...]:
+def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
+    """Warnings about pull requests that need a person."""
     kept = f"; the branch as it was is kept as {backup}, put it back before the next full run" if backup else ""
-    return tuple(f"--only leaves out '{change}', which has a pull request{kept}" for change in dropped)
+    for fate in links.fates:
+        if fate.becomes is Become.LEFT_OUT:
+            yield f"--only leaves out '{fate.change}', which has a pull request{kept}"
+        elif fate.next_command or (fate.note and fate.becomes is Become.NEW):
+            yield str(fate)
 
 
 def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None) -> None:
