@@ -73,7 +73,7 @@ def run(request: Request) -> RunReport:
 
 def _where(request: Request) -> tuple[Path, tuple[str, ...]]:
     if not request.reference:
-        return request.repo or _current_folder(), ()
+        return request.repo or current_folder(), ()
     from patchstack.reference import build_reference
     from patchstack.reference.progress import for_this_terminal
 
@@ -81,7 +81,12 @@ def _where(request: Request) -> tuple[Path, tuple[str, ...]]:
     return tree.path, tree.notes
 
 
-def _current_folder() -> Path:
+def current_folder() -> Path:
+    """Where the command was typed.
+
+    Raises:
+        TreeError: that folder is gone.
+    """
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from patchstack import __version__
 from patchstack.cli.apply import Request, run
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.git.process import GitCommandError
 from patchstack.report import as_json, lines
@@ -74,6 +75,9 @@ def command(
     else:
         print_lines(map(coloured, lines(report, explain=explain)))
     sys.exit(int(report.exit_code))
+
+
+command.add_command(submit_check)
 
 
 def _require_no_options(context: click.Context) -> None:

@@ -90,6 +90,7 @@ class _Linker:
         self.titles = {change.id: change.title for change in plan.series.changes}
         self.identifier = Identifier(self.made, self.titles)
         self.links: dict[str, Link] = {}
+        self.unlinked: dict[str, str] = {}  # change to the pull request that it was cut from
         self.settings = read_settings(repository.root)
 
     def run(self) -> StackLinks:
@@ -101,9 +102,10 @@ class _Linker:
                 self.identifier.learn(commit.message, known.change)
         identities = {commit.hash: self._identity(commit) for commit in on_branch}
         carried = self._carry(on_branch, identities)
-        self._fill(earlier, unlinked=_unlinked(on_branch, identities))
-        remote = self._remote(earlier, carried)
-        urls = {link.url for link in self.links.values()} | {pull.url for pull in _pulls(carried.unclaimed)}
+        self.unlinked.update(dict.fromkeys(_unlinked(on_branch, identities), ""))
+        self._fill(earlier)
+        remote = self._remote()
+        urls = self._urls() | {pull.url for pull in _pulls(carried.unclaimed)}
         landed = find_landings(self.repository, urls, self.plan.onto, self._since())
         self._compare(remote, earlier, landed)
         return self._linked(carried, on_branch, landed)
@@ -130,15 +132,20 @@ class _Linker:
                 self.links[identity.change] = Link(trailers, Source.BRANCH, identity.evidence)
         return carried
 
-    def _fill(self, earlier: Iterable[Earlier], *, unlinked: Iterable[str]) -> None:
+    def _fill(self, earlier: Iterable[Earlier]) -> None:
         """Look further back for the changes that have no trailers on the branch."""
-        cut = set(unlinked)
         for past, identity in self._candidates(earlier):
-            link = Link(extract(past.commit.message), past.source, identity.evidence)
-            taken = {other.url for other in self.links.values()}
-            settled = identity.change in self.links or identity.change in cut or link.url in taken
-            if identity.change in self.titles and not settled:
-                self.links[identity.change] = link
+            self._offer(identity.change, Link(extract(past.commit.message), past.source, identity.evidence))
+
+    def _offer(self, change: str, link: Link) -> None:
+        """Use a link for a change that has none, unless somebody cut that on purpose."""
+        if change in self.unlinked:
+            self.unlinked[change] = self.unlinked[change] or link.url
+        elif change in self.titles and change not in self.links and link.url not in self._urls():
+            self.links[change] = link
+
+    def _urls(self) -> set[str]:
+        return {link.url for link in self.links.values()}
 
     def _candidates(self, earlier: Iterable[Earlier]) -> Iterator[tuple[Earlier, Identity]]:
         for past in earlier:
@@ -149,16 +156,17 @@ class _Linker:
             if extract(entry.message).pull_request is not None:
                 yield _recorded(entry), Identity(entry.change, Evidence.RECORDED, entry)
 
-    def _remote(self, earlier: Sequence[Earlier], carried: Carried) -> RemotePulls:
-        urls = {link.url for link in self.links.values()}
+    def _remote(self) -> RemotePulls:
+        """The remote's refs, and from them what a submit left behind that died before it rewrote the local commits."""
+        urls = self._urls()
         settings = self.settings
         if not urls and not settings.username and not self.made:
             return RemotePulls(settings.remote, {})
         remote = read_remote(self.repository, settings.remote, username=settings.username, urls=urls)
-        for pull in remote.by_url.values():  # a submit that died before it rewrote the local commits
+        for pull in remote.by_url.values():
             known = self.identifier.made_as(pull.orig)
-            if known is not None and known.change in self.titles and known.change not in self.links:
-                self.links[known.change] = Link(pull.trailers, Source.REMOTE, known.evidence)
+            if known is not None:
+                self._offer(known.change, Link(pull.trailers, Source.REMOTE, known.evidence))
         return remote
 
     def _compare(self, remote: RemotePulls, earlier: Sequence[Earlier], landed: Mapping[str, Landing]) -> None:
@@ -199,6 +207,8 @@ class _Linker:
             landing = landed.get(link.url) if link else None
             if change.id in planned and planned[change.id].becomes_commit:
                 fate = _staying(change.id, change.title, link, landing)
+                if cut := self.unlinked.get(change.id):
+                    fate = replace(fate, note=f"it was unlinked on the branch from {cut}, which stays open")
                 if fate.becomes is Become.UPDATED and link:
                     by_change[change.id] = link.trailers
                 stays.append(replace(fate, position=len(stays) + 1))
