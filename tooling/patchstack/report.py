@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from patchstack.diffs import common_ends
 from patchstack.edits import Conflict
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
@@ -91,6 +92,7 @@ def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dic
         "upstream_state": change.state.value,
         "commit": commits.get(change.change.id),
         "ops": list(change.change.ops),
+        "labels": list(change.change.labels),
         "markers": dict(change.markers),
         "edits": [_edit_json(edit, explain=explain) for edit in change.edits],
     }
@@ -201,8 +203,7 @@ def edit_diff(plan: EditPlan) -> list[str]:
         return []
     old = (plan.before or b"").decode(errors="replace").splitlines()
     new = after.decode(errors="replace").splitlines()
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     start = max(head - _CONTEXT, 0)
     behind = max(tail - _CONTEXT, 0)
     diff = difflib.unified_diff(
@@ -213,12 +214,3 @@ def edit_diff(plan: EditPlan) -> list[str]:
         lineterm="",
     )
     return [f"@@ line {start + 1} @@" if line.startswith("@@") else line for line in diff]
-
-
-def _common(left: list[str], right: list[str]) -> int:
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
-from patchstack.planning import StackPlan, plan_stack
+from patchstack.planning import plan_stack
 from patchstack.report import RunReport
 from patchstack.series import load_series
+from patchstack.stack.compose import Composer, Evidence, read_evidence
 from patchstack.stack.execute import check_messages, read_links, write_stack
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
@@ -33,6 +34,8 @@ class Request:
     format_patch: Path | None = None
     checkout: bool = False
     force: bool = False
+    results: Path | None = None
+    bench: tuple[str, ...] = ()
 
 
 def run(request: Request) -> RunReport:
@@ -61,11 +64,12 @@ def run(request: Request) -> RunReport:
         if switch:
             switch.require_possible()
         plan = plan_stack(repository, series, onto.commit, only=request.only)
+        evidence = read_evidence(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if not plan.blocked and plan.commits and not request.dry_run:
-            report = _write(request, report, switch)
+            report = _write(request, report, switch, evidence)
         elif not plan.blocked:
-            _check_planned_messages(plan)
+            check_messages(plan.series, Composer(plan, evidence=evidence).messages())  # a dry run finds bad ones too
             report = replace(report, pulls=read_links(repository, plan, branch).fates)
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
@@ -94,7 +98,7 @@ def current_folder() -> Path:
         raise TreeError(problem, next_command="cd to a checkout, or --repo PATH") from None
 
 
-def _write(request: Request, report: RunReport, switch: Switch | None) -> RunReport:
+def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Evidence) -> RunReport:
     repository = report.repository
     written = write_stack(
         repository,
@@ -103,6 +107,7 @@ def _write(request: Request, report: RunReport, switch: Switch | None) -> RunRep
         force=request.force,
         switch=switch,
         identity_may_stand_in=request.reference is not None,
+        evidence=evidence,
     )
     report = replace(report, written=written, pulls=written.pulls)
     if request.format_patch:
@@ -111,10 +116,3 @@ def _write(request: Request, report: RunReport, switch: Switch | None) -> RunRep
         files = format_patches(repository, report.plan.onto, written.tip, request.format_patch)
         report = replace(report, patches=tuple(str(file) for file in files))
     return report
-
-
-def _check_planned_messages(plan: StackPlan) -> None:
-    """A dry run finds bad messages too."""
-    from patchstack.messages.model import Message
-
-    check_messages(plan.series, tuple(Message(c.change.title, c.change.body) for c in plan.commits))

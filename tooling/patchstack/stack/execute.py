@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchstack.errors import ManifestError, RefError
@@ -15,6 +15,7 @@ from patchstack.pulls import Become, PullFate, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
 from patchstack.stack.checkout import uses_of
+from patchstack.stack.compose import NOTHING, Composer, Evidence
 from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
 from patchstack.stack.lock import run_lock
 from patchstack.stack.move import backup_ref, move_branch
@@ -68,6 +69,7 @@ def write_stack(
     force: bool = False,
     switch: Switch | None = None,
     identity_may_stand_in: bool = False,
+    evidence: Evidence = NOTHING,
 ) -> Written:
     """Write the commits of ``plan`` and move the branch to the last one.
 
@@ -75,11 +77,13 @@ def write_stack(
         force: overwrite a branch that holds commits of somebody else; its old tip is kept in a backup ref.
         switch: check the branch out afterwards, in a worktree that may have it checked out already.
         identity_may_stand_in: go on with a placeholder where git has no identity; for reference trees.
+        evidence: results and tables that the messages quote.
 
     Raises:
         RefError: another run is at work, the branch is in use or holds foreign commits, or it moved meanwhile.
         TreeError: no identity, signing fails, or the store cannot be written.
         ManifestError: a commit message breaks a rule.
+        UsageError: the results of ``evidence`` are about other trees.
     """
     started = time.perf_counter()
     with run_lock(repository) as lock:
@@ -93,10 +97,14 @@ def write_stack(
         links = link_stack(repository, plan, branch, record.read())
         onto_date = repository.commit(plan.onto).committed_at
         signature = read_signature(repository, onto_date, may_stand_in=identity_may_stand_in)
-        messages = {change.change.id: _message(change, links) for change in plan.commits}
-        findings = check_messages(plan.series, tuple(messages.values()))
+        composer = Composer(plan, links.by_change, evidence)
+        check_messages(plan.series, composer.messages())  # before anything is written
         with ObjectWriter(repository, lock.scratch) as writer:
-            commits = _write_objects(writer, plan, messages, _Signing(repository, branch, signature))
+            trees = _write_trees(writer, plan)
+            runs = composer.runs(repository.commit(plan.onto).tree, trees)
+            messages = composer.messages(runs)
+            findings = check_messages(plan.series, messages)
+            commits = _write_commits(writer, plan, trees, messages, _Signing(repository, branch, signature))
         tip = commits[-1].hash if commits else plan.onto
         if switch:
             switch.rehearse(tip, lock.scratch)
@@ -111,7 +119,7 @@ def write_stack(
         late = switch.finish(tip) if switch else ""
     anonymous = f"git has no identity here; the author is {PLACEHOLDER.name}" if signature.placeholder else ""
     own = filter(None, [late, anonymous])
-    warnings = (*map(str, findings), *_left_behind(links, backup), *own)
+    warnings = (*map(str, findings), *_left_behind(links, backup), *composer.untested(runs), *own)
     return Written(
         branch=branch_name,
         tip=tip,
@@ -151,12 +159,6 @@ def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[Messa
     return tuple(finding for finding in findings if finding not in bad)
 
 
-def _message(change: ChangePlan, links: StackLinks) -> Message:
-    message = Message(title=change.change.title, body=change.change.body)
-    trailers = links.by_change.get(change.change.id)
-    return message.with_ghstack(trailers) if trailers else message
-
-
 def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
     """Warnings about pull requests that need a person."""
     kept = f"; the branch as it was is kept as {backup}, put it back before the next full run" if backup else ""
@@ -190,17 +192,27 @@ class _Signing:
         return SignedCommits(self.repository, self.branch.own if self.signature.sign else ())
 
 
-def _write_objects(
-    writer: ObjectWriter, plan: StackPlan, messages: Mapping[str, Message], signing: _Signing
+def _write_trees(writer: ObjectWriter, plan: StackPlan) -> list[GitTreeHash]:
+    trees: list[GitTreeHash] = []
+    files: dict[str, bytes] = {}
+    for change in plan.commits:
+        files.update(change.files)
+        trees.append(writer.tree(change.tree, files))
+    return trees
+
+
+def _write_commits(
+    writer: ObjectWriter,
+    plan: StackPlan,
+    trees: Sequence[GitTreeHash],
+    messages: Sequence[Message],
+    signing: _Signing,
 ) -> list[NewCommit]:
     commits: list[NewCommit] = []
     parent = plan.onto
-    files: dict[str, bytes] = {}
     known, signature = signing.known(), signing.signature
-    for index, change in enumerate(plan.commits):
-        files.update(change.files)
-        tree = writer.tree(change.tree, files)
-        text = messages[change.change.id].render()
+    for index, (change, tree, message) in enumerate(zip(plan.commits, trees, messages, strict=True)):
+        text = message.render()
         made = known.find(tree, parent, text, signature, index)
         parent = made or writer.commit(tree, [parent], text, signature, index)
         commits.append(NewCommit(change, parent, tree, text))
