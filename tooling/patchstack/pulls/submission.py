@@ -11,22 +11,23 @@ import datetime
 import enum
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from patchstack.errors import ExitCode, UsageError
+from patchstack.errors import ExitCode, RefError, UsageError
 from patchstack.git import GitCommitHash, Repository
 from patchstack.git.model import Commit
 from patchstack.git.process import GitCommandError
 from patchstack.messages.model import PullRequest
 from patchstack.messages.trailers import linked_by_ghstack
+from patchstack.pulls.landed import Landing, find_landings
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import GhstackSettings, read_settings
 
 
 class Action(enum.Enum):
-    """What ghstack says of a commit; the words are its own, but for the last."""
+    """What ghstack says of a commit; the words are its own, but for those of what it leaves out."""
 
     CREATED = "Created"
     UPDATED = "Updated"
@@ -35,6 +36,9 @@ class Action(enum.Enum):
 
     EMPTY = "Empty"
     """The commit changes nothing; ghstack leaves it out with a warning."""
+
+    LANDED = "Landed"
+    """The pull request has landed and is closed; ghstack leaves the commit out, and stops where it has changed."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Submission:
         default_branch: the branch of the remote that is the boundary.
         commits: bottom of the stack first.
         concerns: in the order of the checks.
+        landed: address of a pull request to where it landed, for those of the stack.
         pulls: the pull requests that the remote's refs tell of, by address.
         fetched: when those refs were fetched last, ``None`` where that is not known.
     """
@@ -110,6 +115,7 @@ class Submission:
     default_branch: str = "main"
     commits: tuple[SubmittedCommit, ...] = ()
     concerns: tuple[Concern, ...] = ()
+    landed: Mapping[str, Landing] = field(default_factory=dict)
     pulls: Mapping[str, RemotePull] = field(default_factory=dict)
     fetched: datetime.datetime | None = None
 
@@ -136,7 +142,8 @@ def predict(repository: Repository, *, branch: str | None = None, remote: str | 
         remote: name of the remote; ``None`` for the one in ghstack's settings.
 
     Raises:
-        UsageError: there is no such branch or remote, or nothing was ever fetched from its default branch.
+        UsageError: there is no such branch.
+        RefError: there is no such remote, or its default branch was never fetched: ghstack would stop.
     """
     settings = read_settings(repository.root)
     if remote is not None:
@@ -148,16 +155,23 @@ def predict(repository: Repository, *, branch: str | None = None, remote: str | 
     target = _target(repository, settings)
     boundary = repository.resolve_ref(outline.boundary)
     if boundary is None:
-        raise UsageError(
+        raise RefError(
             "ghstack takes this branch of the remote for upstream, and it was never fetched",
             where=outline.boundary.removeprefix("refs/remotes/"),
             next_command=f"git fetch {settings.remote} {base}",
         )
     commits = _commits(repository, outline.tip, boundary)
-    urls = [linked.url for commit in commits if (linked := linked_by_ghstack(commit.message, settings.github))]
+    links = [linked_by_ghstack(commit.message, settings.github) for commit in commits]
+    urls = {linked.url for linked in links if linked}
     pulls = read_remote(repository, settings.remote, username=settings.username, urls=urls)
-    submitted = _submitted(repository, commits, pulls, settings)
-    return Submission(repository, outline.branch, settings, target, base, submitted, (), pulls.by_url, pulls.fetched)
+    since = commits[0].parents if commits else ()
+    landed = {
+        url: landing
+        for url, landing in find_landings(repository, urls, boundary, since).items()
+        if landing.reverted_by is None
+    }
+    submitted = _submitted(repository, list(zip(commits, links, strict=True)), pulls, landed, settings.username)
+    return replace(outline, target=target, commits=submitted, landed=landed, pulls=pulls.by_url, fetched=pulls.fetched)
 
 
 def default_branch(repository: Repository) -> str:
@@ -182,7 +196,7 @@ def _target(repository: Repository, settings: GhstackSettings) -> str:
     try:
         url = repository.text("remote", "get-url", "--push", settings.remote)
     except GitCommandError:
-        raise UsageError(
+        raise RefError(
             "there is no such remote, and ghstack pushes to it",
             where=f"remote {settings.remote}",
             next_command="--remote NAME, or ghstack config remote_name NAME",
@@ -197,19 +211,22 @@ def _commits(repository: Repository, tip: str, boundary: GitCommitHash) -> list[
 
 
 def _submitted(
-    repository: Repository, commits: Sequence[Commit], pulls: RemotePulls, settings: GhstackSettings
+    repository: Repository,
+    commits: Sequence[tuple[Commit, PullRequest | None]],
+    pulls: RemotePulls,
+    landed: Collection[str],
+    username: str,
 ) -> tuple[SubmittedCommit, ...]:
     submitted: list[SubmittedCommit] = []
     number = pulls.highest
-    for position, commit in enumerate(commits, 1):
+    for position, (commit, linked) in enumerate(commits, 1):
         base = repository.commit(commit.parents[0]) if commit.parents else None
-        linked = linked_by_ghstack(commit.message, settings.github)
         remote = pulls.by_url.get(linked.url) if linked else None
-        action = _action(commit, base, linked, remote)
+        action = Action.LANDED if linked and linked.url in landed else _action(commit, base, linked, remote)
         place = remote.place if remote else ""
         if action is Action.CREATED:
             number += 1
-            place = f"gh/{settings.username}/{number}" if settings.username else ""
+            place = f"gh/{username}/{number}" if username else ""
         submitted.append(SubmittedCommit(commit, base, position, action, linked, place, remote))
     return tuple(submitted)
 

@@ -11,7 +11,6 @@ from patchstack.git.model import Commit
 from patchstack.messages.model import Severity
 from patchstack.messages.rules import check_text, check_together
 from patchstack.messages.trailers import extract, parse_message, same_prose
-from patchstack.pulls.landed import find_landings
 from patchstack.pulls.submission import Action, Concern, Submission, SubmittedCommit, checked_out, predict
 from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made, Record
@@ -32,7 +31,8 @@ def check_submit(repository: Repository, *, branch: str | None = None, remote: s
         remote: ``None`` for the remote of ghstack's settings.
 
     Raises:
-        UsageError: there is no such branch or remote, or nothing was ever fetched from its default branch.
+        UsageError: there is no such branch.
+        RefError: there is no such remote, or its default branch was never fetched: ghstack would stop.
         TreeError: the record of earlier runs cannot be read.
     """
     submission = predict(repository, branch=branch, remote=remote)
@@ -143,7 +143,6 @@ def _of_pull_requests(submission: Submission) -> Iterator[Concern]:
     for url, items in groupby(linked, key=_url):
         if len(names := [_name(item.commit) for item in items]) > 1:
             yield Concern("one-pull-request", f"{' and '.join(names)} are tied to it, and ghstack stops", url)
-    yield from _landed(submission)
 
 
 def _url(item: SubmittedCommit) -> str:
@@ -156,6 +155,9 @@ def _of_one(submission: Submission, item: SubmittedCommit) -> Iterator[Concern]:
     if submission.target and item.pull_request.repository != submission.target:
         problem = f"the commit is tied to {url}, and ghstack pushes to {submission.target}"
         yield Concern("other-repository", problem, name, next_command="ghstack unlink " + item.commit.hash[:12])
+    if item.action is Action.LANDED:
+        yield _landed(submission, item)
+        return
     remote = item.remote
     if remote is None:
         problem = f"cannot tell whether {url} was amended elsewhere: its refs were never fetched"
@@ -175,17 +177,12 @@ def _of_one(submission: Submission, item: SubmittedCommit) -> Iterator[Concern]:
         yield Concern("fields", problem, name, stops=False, next_command="ghstack submit -u")
 
 
-def _landed(submission: Submission) -> Iterator[Concern]:
-    repository = submission.repository
-    boundary = repository.resolve_ref(submission.boundary)
-    bottom = submission.commits[0].base if submission.commits else None
-    urls = {_url(item) for item in submission.commits} - {""}
-    if boundary is None or bottom is None:
-        return
-    for url, landing in find_landings(repository, urls, boundary, [bottom.hash]).items():
-        if landing.reverted_by is None:
-            command = f"apply-stack --onto {submission.settings.remote}/{submission.default_branch}"
-            yield Concern("landed", f"{landing}: ghstack stops at a closed pull request", url, next_command=command)
+def _landed(submission: Submission, item: SubmittedCommit) -> Concern:
+    known = item.remote.trailers.source_id if item.remote else None
+    changed = known != item.commit.tree
+    does = "ghstack stops, because the commit has changed since" if changed else "ghstack leaves the commit out"
+    command = f"apply-stack --onto {submission.settings.remote}/{submission.default_branch}"
+    return Concern("landed", f"{submission.landed[_url(item)]}: {does}", _url(item), changed, command)
 
 
 def _of_twins(submission: Submission) -> Iterator[Concern]:

@@ -69,6 +69,8 @@ def lines(submission: Submission) -> Iterator[str]:
 def _outcome(item: SubmittedCommit) -> str:
     if item.action is Action.EMPTY:
         return "left out, empty"
+    if item.action is Action.LANDED:
+        return "left out, landed"
     if item.pull_request is None:
         return f"new {item.place}".strip()
     verb = "unchanged" if item.action is Action.SKIPPED else "updates"
