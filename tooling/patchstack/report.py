@@ -13,7 +13,7 @@ from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
-from patchstack.pulls import PullFate
+from patchstack.pulls import Become, PullFate
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
@@ -53,6 +53,15 @@ class RunReport:
         return ExitCode.CONFLICT if self.plan.blocked else ExitCode.OK
 
     @property
+    def submit_command(self) -> str:
+        """What to type next; ghstack gives its labels to every pull request that it opens."""
+        if not self.written or not self.written.commits:
+            return ""
+        new = {fate.change for fate in self.pulls if fate.becomes is Become.NEW}
+        labels = [label for commit in self.plan.commits if commit.change.id in new for label in commit.change.labels]
+        return f'ghstack submit --label "{",".join(dict.fromkeys(labels))}"' if labels else "ghstack submit"
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return (*self.onto.warnings, *(self.written.warnings if self.written else ()))
 
@@ -76,6 +85,7 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
             {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
         ],
         "pull_requests": [fate.as_json() for fate in report.pulls],
+        "submit_command": report.submit_command or None,
         "moved_by": dict(report.plan.moved_by),
         "patches": list(report.patches),
         "warnings": list(report.warnings),
@@ -149,6 +159,8 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
             yield f"  {fate.position or '-'}  {fate}"
     yield from _conflict_lines(report)
     yield _conclusion(report)
+    if "--label" in report.submit_command:
+        yield f"to submit it with its labels: {report.submit_command} (first: apply-stack submit-check)"
 
 
 def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:

@@ -242,6 +242,25 @@ def test_what_becomes_of_each_pull_request_is_told_to_a_person_too(submitted: Co
     assert f"(next: ghstack action --close {url_of(501)})" in said
 
 
+def test_a_mailed_stack_has_the_trees_and_the_words_of_the_one_applied(submitted: Contributor) -> None:
+    """With trailers and generated parts; and a fresh run in a clone that knows nothing gives the same trees."""
+    submitted.upstream_goes_on("newer\n")
+    folder = submitted.checkout.lab.root / "mails"
+    submitted.apply("--format-patch", str(folder))
+    submitted.checkout.git("switch", "-q", "--detach", "main")
+    submitted.checkout.git("am", "-q", "--keep-non-patch", *map(str, sorted(folder.iterdir())))
+    told = ["log", "-z", "--format=%T%n%B"]
+    mailed = submitted.checkout.git(*told, "main..HEAD")
+    assert mailed == submitted.checkout.git(*told, "main..stack/fade")
+    for words in ("What changed:", "Test plan:", "ghstack-source-id: ", f"Pull-Request: {url_of(502)}"):
+        assert words in mailed
+    other, lab = submitted.another_clone(), submitted.checkout.lab
+    lab.start(["--onto", "main", "--repo", str(other), "--series", str(lab.series)])
+    lab.finish().require()
+    trees = ["log", "--format=%T", "main..stack/fade"]
+    assert lab.git(other, *trees) == submitted.checkout.git(*trees)
+
+
 def test_the_state_that_is_compared_tells_one_base_from_another() -> None:
     """The seeded fault of the comparison itself."""
     assert THREE[0] != Pull(500, TITLES[0], "main", "gh/me/1/head")

@@ -140,4 +140,6 @@ def test_labels_are_in_the_report(stacked: Checkout) -> None:
     write_series(
         stacked.lab.series, {"series.yaml": ("    ops: [fade]\n", "    ops: [fade]\n    labels: [ciflow/mps]\n")}
     )
-    assert stacked.run("--json").require().json["changes"][0]["labels"] == ["ciflow/mps"]
+    report = stacked.run("--json").require().json
+    assert report["changes"][0]["labels"] == ["ciflow/mps"]
+    assert report["submit_command"] == 'ghstack submit --label "ciflow/mps"'
