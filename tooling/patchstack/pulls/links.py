@@ -160,7 +160,7 @@ class _Linker:
         """The remote's refs, and from them what a submit left behind that died before it rewrote the local commits."""
         urls = self._urls()
         settings = self.settings
-        if not urls and not settings.username and not self.made:
+        if not urls and not settings.username:
             return RemotePulls(settings.remote, {})
         remote = read_remote(self.repository, settings.remote, username=settings.username, urls=urls)
         for pull in remote.by_url.values():
