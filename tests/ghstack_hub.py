@@ -7,6 +7,7 @@ not installed, a test that asks for a hub is skipped and says so.
 from __future__ import annotations
 
 import asyncio
+import copy
 import subprocess
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -60,14 +61,24 @@ class Hub:
     Attributes:
         path: the bare repository; its ``main`` is upstream's.
         env: environment of git.
+        github: ghstack's fake.
     """
 
-    def __init__(self, path: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, env: Mapping[str, str], state: Any = None) -> None:
         github_fake = pytest.importorskip("ghstack.github_fake", reason="not run: pip install ghstack graphql-core")
         assert str(path).endswith(WHERE)
         self.path = path
         self.env = env
         self.github = github_fake.FakeGitHubEndpoint(_shell(path))
+        if state is not None:
+            self.github.state = copy.deepcopy(state)
+            self.github.state.upstream_sh = _shell(path)
+
+    def state(self) -> Any:
+        """What GitHub knows, to be given to a hub over a copy of the repository."""
+        state = copy.copy(self.github.state)
+        state.upstream_sh = None
+        return copy.deepcopy(state)
 
     def git(self, cwd: Path, *arguments: str, stdin: str | None = None) -> str:
         done = subprocess.run(

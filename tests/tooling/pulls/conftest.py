@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from checkouts import Checkout, Lab, Run
 from checkouts.fixtures import checkout, lab, plain_tip, seed, warm
+from checkouts.warm import WarmCommand
 from ghstack_hub import SETTINGS, WHERE, Hub, Pull
 
 __all__ = ["checkout", "lab", "plain_tip", "seed", "warm"]
@@ -80,11 +82,17 @@ class Contributor:
             (self.checkout.git_dir / "apply-stack" / "made.jsonl").unlink()
 
 
-@pytest.fixture
-def contributor(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Contributor:
-    for name, value in lab.env.items():
-        monkeypatch.setenv(name, value)
-    return new_contributor(lab)
+@dataclass(frozen=True)
+class Template:
+    """A contributor to be copied, as to make one anew takes a second.
+
+    Attributes:
+        folder: holds GitHub's repository, the clone and the settings.
+        state: ghstack's fake of GitHub, without the folder it is tied to.
+    """
+
+    folder: Path
+    state: Any
 
 
 def new_contributor(lab: Lab) -> Contributor:
@@ -93,3 +101,61 @@ def new_contributor(lab: Lab) -> Contributor:
     upstream = lab.clone(lab.checkout("seed"), WHERE, "--bare")
     (lab.home / ".ghstackrc").write_text(SETTINGS)
     return Contributor(lab.clone(upstream, "checkout"), Hub(upstream.path, lab.env))
+
+
+def copied(template: Template, lab: Lab) -> Contributor:
+    """The same contributor at another place."""
+    shutil.copytree(template.folder / WHERE, lab.root / WHERE)
+    shutil.copytree(template.folder / "checkout", lab.root / "checkout", symlinks=True)
+    (lab.home / ".ghstackrc").write_text(SETTINGS)
+    path = lab.root / "checkout"
+    lab.git(path, "config", "remote.origin.url", f"file://{lab.root / WHERE}")
+    lab.git(path, "status")  # the copied files have new times: refresh the index now, not in a test
+    return Contributor(Checkout(lab, path, path / ".git"), Hub(lab.root / WHERE, lab.env, template.state))
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory, seed: Path, warm: WarmCommand) -> dict[str, Template]:
+    """Contributors at three points: before the first run, before the first submit, after it."""
+    lab = Lab(tmp_path_factory.mktemp("templates") / "lab", seed, warm)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in lab.env.items():
+            patch.setenv(name, value)
+        contributor = new_contributor(lab)
+        made = {"new": _template(contributor, lab.root / "new")}
+        contributor.apply()
+        made["stacked"] = _template(contributor, lab.root / "stacked")
+        contributor.submit()
+        made["submitted"] = _template(contributor, lab.root / "submitted")
+    return made
+
+
+def _template(contributor: Contributor, folder: Path) -> Template:
+    shutil.copytree(contributor.hub.path, folder / WHERE)
+    shutil.copytree(contributor.path, folder / "checkout", symlinks=True)
+    return Template(folder, contributor.hub.state())
+
+
+@pytest.fixture
+def alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the user's configuration reaches ghstack, which runs in this process."""
+    for name, value in lab.env.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def contributor(templates: dict[str, Template], lab: Lab, alone: None) -> Contributor:
+    """One with a clone that has nothing of the stack yet."""
+    return copied(templates["new"], lab)
+
+
+@pytest.fixture
+def stacked(templates: dict[str, Template], lab: Lab, alone: None) -> Contributor:
+    """One on a stack of three that was never submitted."""
+    return copied(templates["stacked"], lab)
+
+
+@pytest.fixture
+def submitted(templates: dict[str, Template], lab: Lab, alone: None) -> Contributor:
+    """One on a stack of three that is submitted."""
+    return copied(templates["submitted"], lab)

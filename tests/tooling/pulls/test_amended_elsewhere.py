@@ -14,13 +14,6 @@ from .conftest import Contributor
 THREE = [pull(500 + index, title) for index, title in enumerate(TITLES)]
 
 
-@pytest.fixture
-def submitted(contributor: Contributor) -> Contributor:
-    contributor.apply()
-    contributor.submit()
-    return contributor
-
-
 def amend_elsewhere(contributor: Contributor) -> Path:
     """A colleague checks the whole stack out with ghstack, amends its top and submits; their clone."""
     other = contributor.another_clone()

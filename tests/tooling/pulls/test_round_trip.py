@@ -50,22 +50,15 @@ def insert(contributor: Contributor, at: int) -> None:
     (series / "overlay" / "docs" / "extra.md").write_text("More.\n")
 
 
-@pytest.fixture
-def submitted(contributor: Contributor) -> Contributor:
-    """A contributor whose stack of three is submitted."""
-    contributor.apply()
-    assert contributor.submit_as_predicted() == CREATED
-    return contributor
-
-
 def fates(report: dict[str, list[dict[str, object]]]) -> list[tuple[object, object, object]]:
     """Number, what becomes of it, and its new place, for every pull request in a report."""
     return [(fate["number"], fate["becomes"], fate["position"]) for fate in report["pull_requests"]]
 
 
-def test_a_first_submit_opens_one_pull_request_for_each_change(submitted: Contributor) -> None:
-    assert submitted.hub.pulls() == THREE
-    for made, text in zip(submitted.hub.pulls(), ("Fade a tensor", "The expected failure", "What fading"), strict=True):
+def test_a_first_submit_opens_one_pull_request_for_each_change(stacked: Contributor) -> None:
+    assert stacked.submit_as_predicted() == CREATED
+    assert stacked.hub.pulls() == THREE
+    for made, text in zip(stacked.hub.pulls(), ("Fade a tensor", "The expected failure", "What fading"), strict=True):
         assert text in made.body
         assert "ghstack-source-id" not in made.body
 

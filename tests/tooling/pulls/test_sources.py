@@ -54,13 +54,6 @@ LOSSES = [
 ]
 
 
-@pytest.fixture
-def submitted(contributor: Contributor) -> Contributor:
-    contributor.apply()
-    contributor.submit()
-    return contributor
-
-
 @pytest.mark.parametrize(("lose", "source"), LOSSES, ids=[lose.__name__.replace("_", " ") for lose, _ in LOSSES])
 def test_the_same_pull_requests_are_updated_after(submitted: Contributor, lose: Lose, source: str) -> None:
     lose(submitted)
@@ -114,19 +107,18 @@ def test_a_commit_that_was_unlinked_on_purpose_stays_unlinked(submitted: Contrib
     assert submitted.submit() == dict.fromkeys(TITLES, "Created")
 
 
-def test_a_submit_that_died_before_it_rewrote_the_commits_is_recognised(contributor: Contributor) -> None:
+def test_a_submit_that_died_before_it_rewrote_the_commits_is_recognised(stacked: Contributor) -> None:
     """GitHub has the pull requests, the branch knows nothing of them."""
-    contributor.apply()
-    before = contributor.checkout.tip()
-    contributor.submit()
-    contributor.checkout.git("reset", "-q", "--hard", before)
-    contributor.forget("reflogs")
-    contributor.checkout.git("commit", "-q", "--amend", "--no-edit", "--reset-author", "--allow-empty")
-    contributor.checkout.git("reset", "-q", "--hard", before)
-    report = contributor.apply()
-    assert {fate["number"] for fate in report["pull_requests"]} == {500, 501, 502}
-    assert contributor.submit() == dict.fromkeys(TITLES, "Skipped")
-    assert contributor.hub.pulls() == THREE
+    before = stacked.checkout.tip()
+    stacked.submit()
+    stacked.checkout.git("reset", "-q", "--hard", before)
+    stacked.forget("reflogs")
+    report = stacked.apply()
+    assert {(fate["number"], fate["source"]) for fate in report["pull_requests"]} == {
+        (number, REMOTE) for number in (500, 501, 502)
+    }
+    assert stacked.submit() == dict.fromkeys(TITLES, "Skipped")
+    assert stacked.hub.pulls() == THREE
 
 
 def test_pull_requests_of_another_series_on_the_same_titles_are_not_taken_from_the_record(

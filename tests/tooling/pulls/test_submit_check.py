@@ -14,19 +14,6 @@ from .conftest import Contributor
 POISON = "[ghstack-poisoned]"
 
 
-@pytest.fixture
-def stacked(contributor: Contributor) -> Contributor:
-    """A contributor on a stack that was never submitted."""
-    contributor.apply()
-    return contributor
-
-
-@pytest.fixture
-def submitted(stacked: Contributor) -> Contributor:
-    stacked.submit()
-    return stacked
-
-
 def commit(contributor: Contributor, title: str, body: str = "Prose.") -> str:
     """One more commit on what is checked out."""
     return contributor.checkout.commit(f"{title}\n\n{body}", {f"{len(title)}{len(body)}.txt": title})
