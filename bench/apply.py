@@ -36,16 +36,20 @@ class Figures:
 
     Attributes:
         wall_s: seconds from start to exit.
+        cpu_s: processor seconds of all its processes, which other work on the machine changes less.
         peak_mib: peak resident memory of the largest process, MiB.
         parts_s: what the command reported of itself, seconds by name.
     """
 
     wall_s: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
     peak_mib: list[float] = field(default_factory=list)
     parts_s: dict[str, list[float]] = field(default_factory=dict)
 
 
-def run(command: Sequence[str], cwd: Path, figures: Figures | None = None, **env: str) -> str:
+def run(
+    command: Sequence[str], cwd: Path, figures: Figures | None = None, *, status_expected: int = 0, **env: str
+) -> str:
     """Run a command in a child of its own, so that its peak memory can be told from other children's."""
     read, write = os.pipe()
     started = time.perf_counter()
@@ -53,18 +57,20 @@ def run(command: Sequence[str], cwd: Path, figures: Figures | None = None, **env
     if pid == 0:
         os.close(read)
         done = subprocess.run(command, cwd=cwd, env=os.environ | IDENTITY | env, capture_output=True, text=True)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        measured = [used.ru_maxrss / 1024, used.ru_utime + used.ru_stime]
         with os.fdopen(write, "w") as out:
-            json.dump([done.returncode, done.stdout, done.stderr, peak], out)
+            json.dump([done.returncode, done.stdout, done.stderr, measured], out)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:
-        status, stdout, stderr, peak = json.load(answer)
+        status, stdout, stderr, (peak, cpu) = json.load(answer)
     os.waitpid(pid, 0)
-    if status:
+    if status != status_expected:
         raise SystemExit(f"{' '.join(command)} ended with status {status}: {stderr or stdout}")
     if figures is not None:
         figures.wall_s.append(time.perf_counter() - started)
+        figures.cpu_s.append(cpu)
         figures.peak_mib.append(peak)
     return str(stdout)
 

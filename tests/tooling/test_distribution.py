@@ -87,6 +87,10 @@ def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(w
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
 
 
+def test_the_wheel_holds_the_workflow_that_drift_prints(wheel: Path) -> None:
+    assert "patchstack/drift/workflow.yml" in zipfile.ZipFile(wheel).namelist()
+
+
 def test_the_wheel_does_not_hold_tests_or_benchmarks(wheel: Path) -> None:
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(("tests", "bench"))]
 

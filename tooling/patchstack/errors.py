@@ -86,6 +86,11 @@ class TreeError(PatchstackError):
 
 
 @dataclass
+class MissingObjectError(TreeError):
+    """The object store lacks a part of the tree; what the tree holds there cannot be told."""
+
+
+@dataclass
 class RefError(PatchstackError):
     """The branch cannot be moved: it holds foreign commits, it moved meanwhile, or another run is at work."""
 

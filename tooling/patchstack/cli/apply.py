@@ -45,8 +45,6 @@ def run(request: Request) -> RunReport:
         PatchstackError: with the exit code that belongs to it.
     """
     started = time.perf_counter()
-    if request.repo and request.reference:
-        raise UsageError("--repo and --reference do not go together")
     if request.dry_run and (request.format_patch or request.checkout):
         raise UsageError("--dry-run writes nothing, so it does not go with --format-patch or --checkout")
     series = load_series(request.series)
@@ -54,7 +52,7 @@ def run(request: Request) -> RunReport:
         from patchstack.mailbox import require_own_folder
 
         require_own_folder(request.format_patch)
-    path, notes = _where(request)
+    path, notes = locate(request.repo, request.reference)
     with Repository.open(path) as repository:
         branch = check_name(repository, f"stack/{series.name}" if request.branch is None else request.branch)
         onto = resolve_onto(repository, request.onto)
@@ -75,13 +73,25 @@ def run(request: Request) -> RunReport:
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
 
 
-def _where(request: Request) -> tuple[Path, tuple[str, ...]]:
-    if not request.reference:
-        return request.repo or current_folder(), ()
+def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, ...]]:
+    """The folder of the checkout that the options name, and what is to be said about it.
+
+    Args:
+        repo: the value of ``--repo``; without it, the checkout around the current folder.
+        reference: the value of ``--reference``.
+
+    Raises:
+        UsageError: both are given.
+        TreeError: the reference tree cannot be built, or there is no current folder.
+    """
+    if repo and reference:
+        raise UsageError("--repo and --reference do not go together")
+    if not reference:
+        return repo or current_folder(), ()
     from patchstack.reference import build_reference
     from patchstack.reference.progress import for_this_terminal
 
-    tree = build_reference(request.reference, progress=for_this_terminal())
+    tree = build_reference(reference, progress=for_this_terminal())
     return tree.path, tree.notes
 
 

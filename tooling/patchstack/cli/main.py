@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from patchstack import __version__
 from patchstack.cli.apply import Request, run
+from patchstack.cli.drift import drift
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
@@ -94,6 +95,7 @@ def command(
     sys.exit(int(report.exit_code))
 
 
+command.add_command(drift)
 command.add_command(submit_check)
 
 

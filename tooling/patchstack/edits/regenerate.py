@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from patchstack.cshim import ShimDelta, classify, parse_declarations
 from patchstack.edits.model import Edit, Outcome, Rung, Status
-from patchstack.errors import PatchstackError
+from patchstack.errors import MissingObjectError, PatchstackError
 from patchstack.git import Tree
 from patchstack.torchgen_run import TorchgenError, generate_c_shims
 
@@ -25,6 +25,7 @@ class RegenerateShim(Edit):
     """
 
     kind: ClassVar[str] = "regenerate-c-shim"
+    anchor: ClassVar[str] = "the tree's own torchgen"
     backend: str
     adds: tuple[str, ...]
 
@@ -32,28 +33,39 @@ class RegenerateShim(Edit):
         return f"regenerate with the tree's torchgen ({', '.join(self.adds) or 'no new declaration'})"
 
     def plan(self, tree: Tree) -> Outcome:
-        anchor = "the tree's own torchgen"
-        stored = tree.read(self.path)
-        if stored is None:
-            return Outcome(Status.NOT_APPLICABLE, anchor, note="this tree has no such header")
+        settled = self.plan_without_torchgen(tree)
+        if settled is not None:
+            return settled
+        stored = tree.read(self.path) or b""
         try:
             before = parse_declarations(stored, path=self.path)
-            if self.adds and {d.name for d in before} >= set(self.adds):
-                return Outcome(Status.SATISFIED, anchor)
             generated = generate_c_shims(tree, [self.backend]).get(self.path)
             if generated is None:
-                return self.failed(anchor, f"the tree's torchgen makes no header for {self.backend}")
+                return self.failed(self.anchor, f"the tree's torchgen makes no header for {self.backend}")
             delta = classify(before, parse_declarations(generated, path=self.path))
+        except MissingObjectError:
+            raise
         except (TorchgenError, PatchstackError) as error:
-            return self.failed(anchor, str(error))
+            return self.failed(self.anchor, str(error))
         problem = self._judge(delta)
         if problem:
-            return self.failed(anchor, problem)
+            return self.failed(self.anchor, problem)
         if generated == stored:
-            return Outcome(Status.SATISFIED, anchor)
+            return Outcome(Status.SATISFIED, self.anchor)
         return Outcome(
-            Status.APPLIES, anchor, rung=Rung.REGENERATED, after=generated, note=f"{len(delta.added)} declared"
+            Status.APPLIES, self.anchor, rung=Rung.REGENERATED, after=generated, note=f"{len(delta.added)} declared"
         )
+
+    def plan_without_torchgen(self, tree: Tree) -> Outcome | None:
+        """What the stored header alone decides; ``None`` where only torchgen can tell what would become of it."""
+        stored = tree.read(self.path)
+        if stored is None:
+            return Outcome(Status.NOT_APPLICABLE, self.anchor, note="this tree has no such header")
+        try:
+            declared = {d.name for d in parse_declarations(stored, path=self.path)}
+        except PatchstackError as error:
+            return self.failed(self.anchor, str(error))
+        return Outcome(Status.SATISFIED, self.anchor) if self.adds and declared >= set(self.adds) else None
 
     def _judge(self, delta: ShimDelta) -> str:
         """One sentence about what must not happen to a header, or nothing."""

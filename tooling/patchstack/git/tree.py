@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from patchstack.errors import TreeError
+from patchstack.errors import MissingObjectError, TreeError
 from patchstack.git.model import MODE_FILE, GitBlobHash, GitObjectHash, GitTreeHash, TreeEntry
 from patchstack.git.repository import Repository
 
@@ -48,7 +48,8 @@ class Tree:
         """The entries of one git tree object, by name.
 
         Raises:
-            TreeError: the object is not there (a partial or shallow clone without it), or is damaged.
+            MissingObjectError: the object is not there (a partial or shallow clone without it).
+            TreeError: the object is damaged.
         """
         if hash_ not in self._directories:
             found = self.repository.read_object(hash_)
@@ -90,8 +91,9 @@ class Tree:
         """The content of the regular file at ``path``, or ``None`` where there is none.
 
         Raises:
-            TreeError: the path is a folder, a symbolic link or a submodule, its blob is not in the object store, or
-                the file is larger than :data:`MAX_FILE_BYTES`.
+            MissingObjectError: its blob is not in the object store.
+            TreeError: the path is a folder, a symbolic link or a submodule, or the file is larger than
+                :data:`MAX_FILE_BYTES`.
         """
         if path in self.replaced:
             return self.replaced[path]
@@ -136,8 +138,8 @@ class Tree:
                 elif entry.is_file:
                     yield f"{prefix}{name}"
 
-    def _missing(self, hash_: GitObjectHash, path: str = "") -> TreeError:
-        return TreeError(
+    def _missing(self, hash_: GitObjectHash, path: str = "") -> MissingObjectError:
+        return MissingObjectError(
             "the repository does not hold this object (a partial clone, or a damaged store)",
             where=path or str(self.repository.root),
             expected=f"object {hash_}",

@@ -17,11 +17,19 @@ from patchstack.series import Change, Series
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
 
-def plan_stack(repository: Repository, series: Series, onto: GitCommitHash, *, only: Collection[str] = ()) -> StackPlan:
+def plan_stack(
+    repository: Repository,
+    series: Series,
+    onto: GitCommitHash,
+    *,
+    only: Collection[str] = (),
+    ask_history: bool = True,
+) -> StackPlan:
     """Plan the changes of a series on top of a commit.
 
     Args:
         only: ids of the changes to plan; empty for all.
+        ask_history: whether to look for the upstream commit behind each conflict, which can take seconds.
 
     Raises:
         UsageError: ``only`` names a change the series does not have, or leaves out one that another needs.
@@ -40,7 +48,7 @@ def plan_stack(repository: Repository, series: Series, onto: GitCommitHash, *, o
         plans.append(_plan_change(change, plans[-1].tree if plans else tree, clock))
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     _refuse_unmet_needs(series, plans, only, tree)
-    moved_by = commits_behind(repository, onto, plans)
+    moved_by = commits_behind(repository, onto, plans) if ask_history else {}
     total = time.perf_counter() - started
     seconds = {"plan": total - clock.torchgen, "torchgen": clock.torchgen}
     return StackPlan(series, onto, tuple(plans), moved_by, seconds)

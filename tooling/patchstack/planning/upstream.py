@@ -46,11 +46,12 @@ def lacking(requirement: Requirement, tree: Tree) -> str:
 
 def _defines(data: bytes, path: str, name: str) -> bool:
     question = f"defines {name} in a {path.rpartition('.')[2]} file"
-    return remembered_answer(question, data, lambda: _parsed_file_defines(data, path, name))
+    return remembered_answer(question, data, lambda: name in defined_names(data, path))
 
 
-def _parsed_file_defines(data: bytes, path: str, name: str) -> bool:
+def defined_names(data: bytes, path: str) -> set[str]:
+    """Every name that a source file defines; of C++, with and without its namespace."""
     if path.endswith(".py"):
         file = parse_python(data)
-        return any(name in file.names(file.root, kind) for kind in ("class", "function", "assign"))
-    return any(name in (found.name, found.qualified) for found in parse_cxx(data).definitions)
+        return {name for kind in ("class", "function", "assign") for name in file.names(file.root, kind)}
+    return {name for found in parse_cxx(data).definitions for name in (found.name, found.qualified)}
