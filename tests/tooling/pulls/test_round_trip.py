@@ -10,6 +10,7 @@ import pytest
 from checkouts.lab import write_series
 from checkouts.sources import MANIFEST, TITLES
 from ghstack_hub import Pull, pull, url_of
+from patchstack.messages import parse_message
 
 from .conftest import Contributor
 
@@ -233,6 +234,21 @@ def test_what_becomes_of_each_pull_request_is_told_to_a_person_too(submitted: Co
     said = submitted.checkout.run().require().out
     assert "1  #502 '[MPS] Describe fade': updated, moves from position 3 to 1" in said
     assert f"(next: ghstack action --close {url_of(501)})" in said
+
+
+def test_ghstack_leaves_every_message_as_it_would_be_rendered(stacked: Contributor) -> None:
+    """Prose, then one paragraph: who shares the credit, the source id, the pull request."""
+    credit = ("    ops: [fade]\n", "    ops: [fade]\n    co_authors: [Ada <ada@example.com>]\n")
+    write_series(stacked.checkout.lab.series, {"series.yaml": credit})
+    stacked.apply()
+    stacked.submit()
+    texts = stacked.checkout.git("log", "-z", "--reverse", "--format=%B", "main..stack/fade").split("\0")
+    for number, text in enumerate(filter(None, texts), 500):
+        message = parse_message(text)
+        assert message.render() == text.rstrip("\n") + "\n"
+        assert message.trailers[0] == "Co-authored-by: Ada <ada@example.com>"
+        assert message.trailers[2] == f"Pull-Request: {url_of(number)}"
+    assert all("Co-authored-by: Ada" in made.body for made in stacked.hub.pulls())
 
 
 def test_a_mailed_stack_has_the_trees_and_the_words_of_the_one_applied(submitted: Contributor) -> None:
