@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 
 def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
@@ -12,14 +12,35 @@ def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 
 
 def counted(old: bytes, new: bytes) -> tuple[int, int]:
-    """Lines that an edit adds and lines that it takes out."""
-    before, after = old.split(b"\n"), new.split(b"\n")
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
-    return len(after) - head - tail, len(before) - head - tail
+    """Lines that an edit adds and lines that it takes out; compares whole stretches of bytes, not line by line."""
+    shorter = min(len(old), len(new))
+    same = _longest(shorter, lambda size: old[:size] == new[:size])
+    head = same if same == len(old) == len(new) else old.rfind(b"\n", 0, same) + 1
+    tail = _longest(shorter - head, lambda size: old[len(old) - size :] == new[len(new) - size :])
+    if not all(_begins_line(text, len(text) - tail, head) for text in (old, new)):
+        end = old.find(b"\n", len(old) - tail)
+        tail = len(old) - end - 1 if end >= 0 else 0
+    return _lines(new[head : len(new) - tail]), _lines(old[head : len(old) - tail])
 
 
-def _common(left: Iterable[object], right: Iterable[object]) -> int:
+def _longest(limit: int, holds: Callable[[int], bool]) -> int:
+    """The largest size up to ``limit`` for which something holds that holds for every smaller one."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
+
+
+def _begins_line(text: bytes, at: int, head: int) -> bool:
+    return at == head or text[at - 1 : at] == b"\n"
+
+
+def _lines(text: bytes) -> int:
+    return text.count(b"\n") + (not text.endswith(b"\n") and bool(text))
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> int:
     count = 0
     for one, other in zip(left, right, strict=False):
         if one != other:

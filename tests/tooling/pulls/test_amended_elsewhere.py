@@ -56,17 +56,20 @@ def test_a_dry_run_sees_a_remote_amend_too(submitted: Contributor) -> None:
     submitted.checkout.run("--dry-run").refused(3, "amended elsewhere")
 
 
-def test_a_remote_amend_that_was_not_fetched_is_stopped_by_ghstack(submitted: Contributor) -> None:
-    """The seeded fault: what the remote's refs do not say, nobody here can know; ghstack fetches and refuses."""
+def test_a_remote_amend_that_was_not_fetched_is_left_to_ghstack_which_fetches(submitted: Contributor) -> None:
+    """The seeded fault: what the remote's refs do not say yet, nobody here can know."""
     amend_elsewhere(submitted)
-    submitted.upstream_goes_on("newer\n")
-    submitted.checkout.git("update-ref", "refs/remotes/origin/gh/me/3/orig", "refs/remotes/origin/gh/me/3/orig@{0}")
-    report = submitted.checkout.run("--checkout", "--json")
-    if report.status == 0:  # the pull of main did not bring the amend in
-        with pytest.raises(RuntimeError, match="Cowardly refusing"):
-            submitted.submit()
-    else:
-        report.require(3)
+    submitted.apply()
+    with pytest.raises(RuntimeError, match="Cowardly refusing"):
+        submitted.submit()
+
+
+def test_refs_that_were_never_fetched_are_said_to_tell_nothing(submitted: Contributor) -> None:
+    for ref in submitted.checkout.git("for-each-ref", "--format=%(refname)", "refs/remotes/origin/gh").split():
+        submitted.checkout.git("update-ref", "-d", ref)
+    report = submitted.apply()
+    assert all("cannot tell" in fate["note"] for fate in report["pull_requests"])
+    assert report["warnings"] == []
 
 
 def test_submit_check_says_what_ghstack_will_refuse(submitted: Contributor) -> None:

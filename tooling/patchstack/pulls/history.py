@@ -83,7 +83,7 @@ def _reflog(repository: Repository, ref: str) -> list[str]:
 
 def _in_order(repository: Repository, tips: Sequence[str], below: Sequence[str]) -> Iterator[GitCommitHash]:
     """What can be reached from the tips, each commit at the first tip that reaches it."""
-    if not tips:
+    if not set(tips) - set(below):
         return
     limits = [f"^{hash_}" for hash_ in below]
     try:

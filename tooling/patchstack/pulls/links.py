@@ -26,6 +26,7 @@ from patchstack.stack.branch import Branch
 from patchstack.stack.identify import Evidence, Identifier, Identity
 from patchstack.stack.record import Made
 
+_NOT_FETCHED = "cannot tell whether it was amended elsewhere, its refs were not fetched"
 _Identities = Mapping[GitCommitHash, Identity | None]
 
 
@@ -106,7 +107,7 @@ class _Linker:
         self._fill(earlier)
         remote = self._remote()
         urls = self._urls() | {pull.url for pull in _pulls(carried.unclaimed)}
-        landed = find_landings(self.repository, urls, self.plan.onto, self._since())
+        landed = find_landings(self.repository, urls, self.plan.onto, self._since()) if urls else {}
         self._compare(remote, earlier, landed)
         return self._linked(carried, on_branch, landed)
 
@@ -181,9 +182,12 @@ class _Linker:
             if trailers.pull_request and trailers.source_id:
                 seen.setdefault(trailers.pull_request.url, set()).add(trailers.source_id)
         amended: list[RemotePull] = []
-        for change, link in self.links.items():
+        for change, link in list(self.links.items()):
             pull = remote.by_url.get(link.url)
-            if pull is None or pull.trailers.source_id is None or link.url in landed:
+            if link.url in landed:
+                continue
+            if pull is None or pull.trailers.source_id is None:
+                self.links[change] = replace(link, note=_NOT_FETCHED)
                 continue
             if pull.trailers.source_id != link.trailers.source_id:
                 here = seen.get(link.url, set()) | self.identifier.trees_of(change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from patchstack.diffs import counted
@@ -16,6 +17,7 @@ from patchstack.messages.generated import FileChange, Generated, with_generated
 from patchstack.messages.model import GhstackTrailers, Message
 from patchstack.messages.results import Results, TestRun, read_results
 from patchstack.planning import ChangePlan, StackPlan
+from patchstack.series import Change
 
 _NO_TRAILERS = GhstackTrailers()
 
@@ -80,12 +82,15 @@ class Composer:
         Args:
             runs: change id to what was run on the commit's tree.
         """
-        return tuple(self._message(change, (runs or {}).get(change.change.id)) for change in self.plan.commits)
+        return tuple(self._message(plan.change, (runs or {}).get(plan.change.id)) for plan in self.plan.commits)
 
-    def _message(self, plan: ChangePlan, run: TestRun | None) -> Message:
-        change = plan.change
+    @cached_property
+    def _files(self) -> Mapping[str, tuple[FileChange, ...]]:
+        return {plan.change.id: _files(plan) for plan in self.plan.commits}
+
+    def _message(self, change: Change, run: TestRun | None) -> Message:
         generated = Generated(
-            _files(plan), change.test_plan, run, self.evidence.benchmarks.get(change.id, ""), change.cc
+            self._files[change.id], change.test_plan, run, self.evidence.benchmarks.get(change.id, ""), change.cc
         )
         body = with_generated(change.body, generated)
         return Message(change.title, body, change.co_authors, self.trailers.get(change.id, _NO_TRAILERS))
