@@ -132,3 +132,12 @@ def test_another_clone_of_ones_own_goes_on_after_ghstack_checkout(submitted: Con
     assert {fate["evidence"] for fate in report["pull_requests"]} == {"the same title"}
     assert submitted.hub.submit(other) == dict.fromkeys(TITLES, "Skipped")
     assert submitted.hub.pulls() == THREE
+
+
+def test_a_pull_request_that_another_user_submitted_is_compared_too(submitted: Contributor) -> None:
+    """Its refs stand under somebody else's name; they are found by the address of the pull request."""
+    settings = submitted.checkout.lab.home / ".ghstackrc"
+    settings.write_text(settings.read_text().replace("github_username = me", "github_username = somebody"))
+    amend_elsewhere(submitted)
+    submitted.checkout.git("fetch", "-q", "origin")
+    submitted.checkout.run().refused(3, "amended elsewhere", url_of(502))

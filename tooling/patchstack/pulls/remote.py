@@ -8,7 +8,7 @@ suggestion accepted on the web, say) would be overwritten without a word.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from patchstack.git import GitCommitHash, GitTreeHash, Repository
@@ -83,8 +83,8 @@ class RemotePulls:
 def read_remote(repository: Repository, remote: str, *, username: str = "", urls: Iterable[str] = ()) -> RemotePulls:
     """Read the refs of one remote.
 
-    A clone of PyTorch has refs of some 20,000 pull requests, and to find one by its address takes two seconds; those of
-    one user are read in a few milliseconds.
+    A clone of PyTorch has refs of some 20,000 pull requests, and to find one by its address takes a second or more;
+    those of one user are read in well under a tenth of that (``bench/remote_refs.py``).
 
     Args:
         username: whose pull requests to read in full; the others are looked at only for ``urls`` not among them.
@@ -96,20 +96,20 @@ def read_remote(repository: Repository, remote: str, *, username: str = "", urls
         refs = _list(repository, f"{prefix}{username}/")
         numbers = {name.removeprefix(f"{prefix}{username}/").partition("/")[0] for name in refs}
         highest = max((int(number) for number in numbers if number.isdecimal()), default=0)
-        found.update(_pulls(repository, prefix, refs, None))
+        found.update(_pulls(repository, prefix, refs))
     missing = set(urls) - found.keys()
     if missing:
-        found.update(_pulls(repository, prefix, _list(repository, prefix), missing))
+        origs = [name for name, ref in _list(repository, f"{prefix}*/*/orig").items() if ref.links & missing]
+        for name in origs:
+            found.update(_pulls(repository, prefix, _list(repository, name.removesuffix("orig"))))
     return RemotePulls(remote, found, highest, _fetched(repository))
 
 
-def _pulls(
-    repository: Repository, prefix: str, refs: Mapping[str, _Ref], wanted: Collection[str] | None
-) -> Iterator[tuple[str, RemotePull]]:
-    """Address and state of every pull request, or of those that are wanted."""
+def _pulls(repository: Repository, prefix: str, refs: Mapping[str, _Ref]) -> Iterator[tuple[str, RemotePull]]:
+    """Address and state of every pull request among the refs."""
     for name, ref in refs.items():
         place, _, kind = name.removeprefix(prefix).rpartition("/")
-        if kind != "orig" or (wanted is not None and not ref.links & set(wanted)):
+        if kind != "orig":
             continue
         head, base = refs.get(f"{prefix}{place}/head"), refs.get(f"{prefix}{place}/base")
         pull = RemotePull(
@@ -123,9 +123,9 @@ def _pulls(
             yield pull.url, pull
 
 
-def _list(repository: Repository, prefix: str) -> dict[str, _Ref]:
+def _list(repository: Repository, pattern: str) -> dict[str, _Ref]:
     try:
-        listed = repository.text("for-each-ref", f"--format={_FIELDS}", prefix)
+        listed = repository.text("for-each-ref", f"--format={_FIELDS}", pattern)
     except GitCommandError:  # refs whose objects are gone tell nothing
         return {}
     rows = [line.split("\0") for line in listed.split("\n") if line.count("\0") == 3]
