@@ -140,4 +140,4 @@ def test_a_pull_request_that_another_user_submitted_is_compared_too(submitted: C
     settings.write_text(settings.read_text().replace("github_username = me", "github_username = somebody"))
     amend_elsewhere(submitted)
     submitted.checkout.git("fetch", "-q", "origin")
-    submitted.checkout.run().refused(3, "amended elsewhere", url_of(502))
+    submitted.checkout.run("--dry-run").refused(3, "amended elsewhere", url_of(502))
