@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from patchstack.edits.load import load_edit
 from patchstack.git import GitCommitHash, GitTreeHash, Repository, Tree
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import read_manifest
+from patchstack.series import Series, load_series
 
 EMPTY_TREE = GitTreeHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
@@ -49,6 +51,23 @@ def commit_of(
     commit = repository.resolve_commit("main")
     assert commit is not None
     return repository, commit
+
+
+def blob_id(data: bytes) -> str:
+    """The id that git gives a file of this content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def write_series(folder: Path, manifest: str, overlay: Mapping[str, bytes]) -> Series:
+    """A series with an overlay of its own; every message of it is ``message.md``."""
+    for path, content in {
+        "series.yaml": manifest.encode(),
+        "message.md": b"Text.\n",
+        **{f"overlay/{path}": content for path, content in overlay.items()},
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    return load_series(str(folder))
 
 
 def edit_from(entry: str, fragments: Mapping[str, bytes] | None = None) -> Edit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
+from patchstack.planning.parts import Part
 from patchstack.pulls import Become, PullFate
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
@@ -81,6 +82,7 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "dry_run": report.dry_run,
         "exit_code": int(report.exit_code),
         "changes": [_change_json(report, change, explain=explain) for change in report.plan.changes],
+        "next": list(next_steps(report.plan)),
         "conflicts": [
             {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
         ],
@@ -104,7 +106,25 @@ def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dic
         "ops": list(change.change.ops),
         "labels": list(change.change.labels),
         "markers": dict(change.markers),
+        "likeness": round(change.likeness, 3) if change.parts else None,
+        "parts": [_part_json(part) for part in change.parts],
+        "replaces": change.replaces,
+        "replaced": [_part_json(part) for part in change.replaced],
         "edits": [_edit_json(edit, explain=explain) for edit in change.edits],
+    }
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    """One named thing of a change: where the tree has it, how alike it is, and the diff from the tree's to ours."""
+    return {
+        "path": part.piece.path,
+        "kind": part.piece.kind,
+        "name": part.piece.name,
+        "verdict": part.verdict,
+        "similarity": round(part.similarity, 3),
+        "tree_name": part.theirs.name if part.theirs else None,
+        "tree_line": part.theirs.line if part.theirs else None,
+        "diff": "\n".join(part.diff),
     }
 
 
@@ -116,6 +136,7 @@ def _edit_json(plan: EditPlan, *, explain: bool) -> dict[str, Any]:
         "does": plan.edit.describe(),
         "status": outcome.status.value,
         "rung": outcome.rung.value if outcome.rung else None,
+        "base": outcome.base or None,
         "anchor": outcome.anchor,
         "matches": list(outcome.matches),
         "note": outcome.note,
@@ -134,6 +155,7 @@ def _conflict_json(conflict: Conflict) -> dict[str, Any]:
         "expected_matches": conflict.expected_matches,
         "matches": list(conflict.matches),
         "nearest": list(conflict.nearest),
+        "merge": conflict.merge or None,
     }
 
 
@@ -148,11 +170,7 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     for change in report.plan.changes:
         hash_ = commits.get(change.change.id, "")
         yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]"
-        if change.state is ChangeState.PRESENT and not explain:
-            yield f"      upstream has it: {', '.join(change.markers)} (--explain compares every edit)"
-            continue
-        for edit in change.edits:
-            yield from _edit_lines(edit, explain=explain)
+        yield from _state_lines(change, explain=explain)
     if any(fate.pull_request for fate in report.pulls):  # a stack that was never submitted has nothing to tell
         yield "pull requests, from the bottom of the stack up:"
         for fate in report.pulls:
@@ -163,9 +181,38 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
         yield f"to submit it with its labels: {report.submit_command} (first: apply-stack submit-check)"
 
 
+def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
+    """What the tree has of a change, then its edits; a change that upstream carries needs them only explained."""
+    if change.state is ChangeState.PRESENT and not change.replaces:
+        alike = f"{change.likeness:.0%} alike" if change.parts else "not compared"
+        yield f"      upstream has it: {', '.join(change.markers)} ({alike}; --explain compares every edit)"
+    if change.state is ChangeState.LANDED and not change.replaces:
+        yield f"      our change landed with edits ({change.likeness:.0%} alike); from the tree's text to ours:"
+        yield from _part_lines(part for part in change.parts if part.verdict != "same")
+    elif change.replaces:
+        yield f"      replaces what the tree has ({change.likeness:.0%} alike):"
+        yield from _part_lines(change.replaced)
+    elif explain and change.parts:
+        yield from _part_lines(change.parts)
+    if explain or change.replaces or not change.state.is_carried or change.state is ChangeState.IDENTICAL:
+        for edit in change.edits:
+            yield from _edit_lines(edit, explain=explain)
+
+
+def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        at = f"line {part.theirs.line}, " if part.theirs and part.theirs.line else ""
+        renamed = f" as {part.theirs.name}" if part.theirs and part.verdict == "renamed" else ""
+        words = f"{part.verdict}{renamed}" + (f", {part.similarity:.0%} alike" if part.ours and part.theirs else "")
+        yield f"        {part.piece.path}: {part.piece.kind} {part.piece.name} ({at}{words})"
+        if part.theirs is not None:
+            yield from (f"          {line}" for line in part.diff)
+
+
 def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     outcome = plan.outcome
     how = outcome.rung.value if outcome.rung else outcome.status.value
+    how += f" from blob {outcome.base[:12]}" if outcome.base else ""
     yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
     if not explain:
         return
@@ -188,7 +235,7 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
                 commit = plan.moved_by.get(f"{conflict.path}: {anchor_name(edit.edit)}")
                 if commit:
                     yield f"    last touched upstream by {commit}"
-            elif change.state.value == "partial":
+            elif change.state is ChangeState.PARTIAL and not change.replaces:
                 what = f"{edit.edit.path}: {edit.edit.describe()}: {edit.outcome.status.value}"
                 yield f"  {what} {edit.outcome.note}".rstrip()
 
@@ -196,7 +243,8 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
 def _conclusion(report: RunReport) -> str:
     plan, written = report.plan, report.written
     if plan.blocked:
-        return "nothing was written; --explain shows every anchor and what is nearest to it"
+        steps = "".join(f"; {step}" for step in next_steps(plan))
+        return f"nothing was written; --explain shows every anchor and what is nearest to it{steps}"
     if not plan.commits:
         return "nothing left to apply: the tree has every change; nothing was written"
     count = f"{len(plan.commits)} commit{'s' if len(plan.commits) > 1 else ''}"
@@ -206,6 +254,20 @@ def _conclusion(report: RunReport) -> str:
         return f"{report.branch} is already at {written.tip[:12]} ({count})"
     kept = f"; the old tip is kept as {written.backup}" if written.backup else ""
     return f"{report.branch} is now at {written.tip[:12]} ({count}){kept}"
+
+
+def next_steps(plan: StackPlan) -> Iterator[str]:
+    """How to go on after a stop, as options of the command."""
+    stopped = [change for change in plan.blocked if change.state.stops and not change.replaces]
+    for change in stopped:
+        yield f"--replace {change.change.id} puts the series' text in the place of the tree's"
+    blocked = {change.change.id for change in plan.blocked}
+    missing: set[str] = set(blocked)
+    for change in plan.changes:  # what needs a change that is left out is left out with it
+        missing |= {change.change.id} if missing & set(change.change.needs) else set()
+    rest = [change.change.id for change in plan.changes if change.change.id not in missing]
+    if blocked and rest:
+        yield f"{' '.join(f'--only {name}' for name in rest)} leaves out what stops"
 
 
 def edit_diff(plan: EditPlan) -> list[str]:

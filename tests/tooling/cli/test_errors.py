@@ -113,7 +113,7 @@ def with_a_fault(lab: Lab, fault: str) -> dict[str, str]:
     (folder / "sitecustomize.py").write_text(
         "import patchstack.planning.planner as planner\n"
         f"def broken(*args, **kwargs):\n    {fault}\n"
-        "planner._plan_change = broken\n"
+        "planner._Planner.change = broken\n"
     )
     return {**lab.env, "PYTHONPATH": f"{folder}{os.pathsep}{lab.env['PYTHONPATH']}"}
 
@@ -138,7 +138,7 @@ def test_an_internal_error_is_told_even_where_no_report_can_be_written(checkout:
 
 
 def test_a_git_command_that_fails_unforeseen_is_no_internal_error(checkout: Checkout) -> None:
-    env = with_a_fault(checkout.lab, "args[1].repository.git('frobnicate')")
+    env = with_a_fault(checkout.lab, "args[2].repository.git('frobnicate')")
     result = run_command(checkout.arguments(), cwd=checkout.path, env=env)
     result.refused(4, "git frobnicate")
 

@@ -11,7 +11,7 @@ import pytest
 
 from checkouts import Checkout
 from checkouts.lab import command_line, run_command
-from checkouts.sources import HOST, LISTS, METAL, NATIVE_FUNCTIONS, TESTS, TITLES
+from checkouts.sources import HOST, LISTS, METAL, NATIVE_FUNCTIONS, TESTS, TITLES, TREE
 
 ESCAPE = "\x1b["
 
@@ -74,6 +74,28 @@ def test_a_part_of_the_stack_that_landed_is_left_out(checkout: Checkout) -> None
     assert facts["changes"][0]["commit"] is None
     titles = checkout.git("log", "--reverse", "--format=%s", f"landed..{checkout.branch}")
     assert titles.splitlines() == list(TITLES[1:])
+
+
+def test_a_change_that_stops_can_be_replaced_or_left_out_as_the_report_says(checkout: Checkout) -> None:
+    theirs = TREE[NATIVE_FUNCTIONS].decode().replace("fade_cuda\n", "fade_cuda\n    MPS: fade_metal\n")
+    checkout.commit("Register another function", {NATIVE_FUNCTIONS: theirs})
+    stopped = checkout.run("--json").require(3)
+    replace, leave_out = stopped.json["next"]
+    assert replace.startswith("--replace fade ")
+    assert leave_out == "--only fade_notes leaves out what stops"
+    assert f"{replace}; {leave_out}" in checkout.run().require(3).out
+    only = checkout.run("--only", "fade_notes", "--json").require()
+    assert [change["id"] for change in only.json["changes"]] == ["fade_notes"]
+    done = checkout.run("--replace", "fade", "--json").require()
+    (gone,) = done.json["changes"][0]["replaced"]
+    assert (gone["kind"], gone["tree_name"]) == ("dispatch entry", "fade MPS")
+    assert gone["diff"].splitlines()[1:] == ["-MPS: fade_metal", "+MPS: fade_mps"]
+    assert "fade_metal" not in checkout.git("show", f"{checkout.branch}:{NATIVE_FUNCTIONS}")
+
+
+def test_replacing_a_change_that_there_is_not_is_a_usage_error(checkout: Checkout) -> None:
+    with checkout.nothing_written():
+        checkout.run("--replace", "nothing").refused(2, "--replace", "has no change 'nothing'")
 
 
 def with_origin(checkout: Checkout, *, only_here: int, only_there: int) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from edit_bench import applied, edit_from, plan_on, tree_of
 from patchstack.edits import Outcome, Status
-from patchstack.edits.cxx_fragment import digest
 from patchstack.errors import ManifestError
+from patchstack.source.text import digest
 
 FRAGMENT = b"void added(int a) {\n  run(a);\n}\n"
 

@@ -89,7 +89,10 @@ FAULTS = {
     "an entry added twice": Fault("add an entry", python_entry, "addition", [Splice(22, 22, b', "d", "d"')]),
     "an entry added to the wrong place": Fault("add an entry", python_entry, "addition", [Splice(9, 9, b'"d", ')]),
     "both members removed": Fault(
-        "remove a member", python_member, "_removal", Splice(PYTHON.index(b"    def"), len(PYTHON), b"    a = 1\n")
+        "remove a member",
+        python_member,
+        "member_removal",
+        Splice(PYTHON.index(b"    def"), len(PYTHON), b"    a = 1\n"),
     ),
     "a key in the next entry": Fault(
         "add a key", AddDispatchKey, "_splice", Splice(len(YAML), len(YAML), b"    MPS: f\n")

@@ -86,7 +86,9 @@ class TestOn26:
         old, new = CxxFile(before), CxxFile(after)
         assert not new.broken
         added = [d for d in new.definitions if (d.kind, d.name) not in {(o.kind, o.name) for o in old.definitions}]
-        assert [(d.kind, d.name, d.scope) for d in added] == [("function", "logspace_out_mps", "at::native")]
+        library = ("variable", "logspace_library", "at::native")  # once in each branch of an #ifndef
+        function = ("function", "logspace_out_mps", "at::native")
+        assert [(d.kind, d.name, d.scope) for d in added] == [library, library, function]
         removed, _ = lines_that_differ(before, after)
         assert removed == []
         assert [i.path for i in new.includes if i.path not in {o.path for o in old.includes}] == [

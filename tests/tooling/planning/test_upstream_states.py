@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edit_bench import commit_of
+from edit_bench import commit_of, write_series
 from patchstack.edits import Status
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
@@ -78,14 +78,7 @@ Plan = Callable[..., StackPlan]
 
 @pytest.fixture
 def series(tmp_path: Path) -> Series:
-    folder = tmp_path / "paint"
-    for path, content in {"series.yaml": MANIFEST.encode(), "message.md": b"Text.\n"}.items():
-        folder.mkdir(exist_ok=True)
-        (folder / path).write_bytes(content)
-    for path, content in OVERLAY.items():
-        (folder / "overlay" / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "overlay" / path).write_bytes(content)
-    return load_series(str(folder))
+    return write_series(tmp_path / "paint", MANIFEST, OVERLAY)
 
 
 @pytest.fixture
@@ -147,8 +140,8 @@ def test_markers_that_hold_in_words_of_upstreams_own_are_present_upstream(plan: 
     done = applied(plan(TREE))
     own_words = {
         **done,
-        KERNEL: b"// Upstream's.\nkernel void tint_kernel(device float* a) {\n}\n",
-        HOST: done[HOST].replace(b"run();", b"walk();"),
+        KERNEL: b"// Upstream's.\nkernel void tint_kernel(device float* a, uint at) {\n  a[at] = a[at] * 2 + 1;\n}\n",
+        HOST: done[HOST].replace(b"run();", b'auto stream = current_stream();\n  stream->encode(@"tint_kernel", 3);'),
     }
     made = plan(own_words)
     assert states(made) == [ChangeState.PRESENT, ChangeState.IDENTICAL]

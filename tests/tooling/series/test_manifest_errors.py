@@ -103,6 +103,12 @@ def pipe(name: str) -> Callable[[Path], None]:
 BOMB = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, *a{n - 1}, *a{n - 1}' if n else 'x'}]\n" for n in range(24))
 """A few lines of YAML whose text, with its aliases written out, has 3 ** 23 letters."""
 
+
+def bases(path: str, blob: str) -> str:
+    """The head of a manifest with the base of one file."""
+    return f"format: 1\nbases:\n  - {{path: {path}, blobs: ['{blob}']}}\n"
+
+
 MISTAKES = {
     "an unknown key of the series": Mistake(
         "series.yaml:37", "unknown key 'extra' in the series", MANIFEST, MANIFEST + "extra: 1\n"
@@ -179,6 +185,18 @@ MISTAKES = {
     ),
     "a path with a line feed": Mistake("series.yaml:17", "cannot be printed", "kernels/Tint.metal", '"Tint\\n.metal"'),
     "a path with a NUL": Mistake("series.yaml:17", "cannot be printed", "kernels/Tint.metal", '"Tint\\0.metal"'),
+    "a base that is no blob id": Mistake(
+        "series.yaml:3", "'blobs' is a list of blob ids", "format: 1\n", bases("kernels/Tint.metal", "abc")
+    ),
+    "a base of a file that no edit is made to": Mistake(
+        "series.yaml:2", "names setup.py, which no edit is made to", "format: 1\n", bases("setup.py", "0" * 40)
+    ),
+    "a replaced definition of no kind": Mistake(
+        "series.yaml:23",
+        "what goes needs exactly one of function",
+        "        after: {function: shade_mps}\n",
+        "        after: {function: shade_mps}\n        replaces:\n          - {namespace: at}\n",
+    ),
     "a path too long for a file": Mistake(
         "series.yaml:17", "the overlay file is missing", "kernels/Tint.metal", "t" * 300
     ),

@@ -148,3 +148,49 @@ def test_a_comment_belongs_to_the_definition_below_it_and_a_macro_call_does_not(
 def test_includes_are_grouped_into_blocks_of_adjacent_lines() -> None:
     source = '#include <a.h>\n#include "b.h"\n\n#include <c.h>\n#if 0\n#include <d.h>\n#endif\n// #include <e.h>\n'
     assert [(i.path, i.block) for i in CxxFile(source.encode()).includes] == [("a.h", 0), ("b.h", 0), ("c.h", 1)]
+
+
+VARIABLES = {
+    "a constant": ("constexpr int a = 3;\n", ["a"]),
+    "a Metal constant": ("constant constexpr float LIMIT = 1e20f;\n", ["LIMIT"]),
+    "a reference": ("static auto& lib = mps::Library::get();\n", ["lib"]),
+    "a pointer": ('static const char* name = "x";\n', ["name"]),
+    "an array": ("constant int sizes[] = {1, 2};\n", ["sizes"]),
+    "a member defined outside": ("template <typename T>\nint Foo<T>::count = 0;\n", ["Foo::count"]),
+    "two of one line": ("int a = 1, b = 2;\n", ["a", "b"]),
+    "a declaration of what is elsewhere": ("extern int a;\nint f(int);\n", []),
+    "one inside a function": ("void f() {\n  int a = 1;\n}\n", []),
+}
+
+
+@pytest.mark.parametrize(("source", "names"), VARIABLES.values(), ids=VARIABLES.keys())
+def test_a_variable_with_its_value_is_a_definition(source: str, names: list[str]) -> None:
+    assert [d.name for d in CxxFile(source.encode()).definitions if d.kind == "variable"] == names
+
+
+@pytest.mark.parametrize("space", ["thread", "device", "constant", "threadgroup"])
+def test_a_method_of_an_address_space_is_read(space: str) -> None:
+    file = CxxFile(f"struct A {{\n  int at(int x) const {space} {{\n    return x;\n  }}\n}};\n".encode())
+    assert not file.broken
+    assert [d.qualified for d in file.definitions] == ["A", "A::at"]
+
+
+def test_the_preprocessor_branches_around_a_place_are_known_outermost_first() -> None:
+    file = CxxFile(b"#ifdef A\n#if defined(B) && \\\n  C\nint x;\n#else\nint y;\n#endif\n#endif\nint z;\n")
+    assert file.conditions_at(file.data.index(b"int x")) == ("#ifdef A, branch 1", "#if defined(B) && C, branch 1")
+    assert file.conditions_at(file.data.index(b"int y"))[1].endswith("branch 2")
+    assert file.conditions_at(file.data.index(b"int z")) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "pair"),
+    [
+        ("namespace a {\nvoid f() {\n}\n}\n", True),
+        ("namespace a {\nvoid f() {\n}\n", False),
+        ("}\nnamespace a {\n", False),
+        ('const char* a = "}";\n', True),
+        ("#if A\n", False),
+    ],
+)
+def test_whether_braces_pair_is_known(source: str, pair: bool) -> None:
+    assert CxxFile(source.encode()).braces_pair is pair

@@ -28,6 +28,7 @@ class Request:
     series: str | None = None
     branch: str | None = None
     only: tuple[str, ...] = ()
+    replace: tuple[str, ...] = ()
     dry_run: bool = False
     explain: bool = False
     as_json: bool = False
@@ -61,7 +62,7 @@ def run(request: Request) -> RunReport:
         switch = Switch(repository, branch) if request.checkout else None
         if switch:
             switch.require_possible()
-        plan = plan_stack(repository, series, onto.commit, only=request.only)
+        plan = plan_stack(repository, series, onto.commit, only=request.only, replace=request.replace)
         evidence = read_evidence(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if not plan.blocked and plan.commits and not request.dry_run:

@@ -34,6 +34,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
 @click.option("--branch", metavar="NAME", help="Branch to write (default: stack/<series>).")
 @click.option("--only", multiple=True, metavar="CHANGE", help="Apply only this change; may be repeated.")
+@click.option("--replace", multiple=True, metavar="CHANGE", help="Let this change replace what the tree has instead.")
 @click.option("--dry-run", is_flag=True, help="Plan and report; write nothing.")
 @click.option("--explain", is_flag=True, help="Show each edit's anchor, its matches, its rung and its diff.")
 @click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
@@ -52,6 +53,7 @@ def command(
     series: str | None,
     branch: str | None,
     only: tuple[str, ...],
+    replace: tuple[str, ...],
     dry_run: bool,
     explain: bool,
     as_json_: bool,
@@ -78,6 +80,7 @@ def command(
         series,
         branch,
         only,
+        replace,
         dry_run,
         explain,
         as_json_,

@@ -9,7 +9,18 @@ from patchstack.edits.model import closest
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
 
-DEFINITION_KINDS = ("function", "kernel", "struct", "class", "union", "enum", "alias", "macro", "registration")
+DEFINITION_KINDS = (
+    "function",
+    "kernel",
+    "struct",
+    "class",
+    "union",
+    "enum",
+    "alias",
+    "variable",
+    "macro",
+    "registration",
+)
 ANCHOR_KINDS = ("include", "include_block", "namespace", "file", *DEFINITION_KINDS)
 PLACES = ("after", "before", "start_of", "end_of", "into")
 
@@ -58,6 +69,20 @@ class Hit:
     thing: Include | Namespace | Definition | None
 
 
+def load_definition(section: Section) -> CxxPlace:
+    """Read the name of a definition, such as ``{function: f, in: at::native}``; any number of them may be there."""
+    kind = section.one_of(DEFINITION_KINDS)
+    name = section.text(kind)
+    scope = _scope(section)
+    section.finish()
+    return CxxPlace("definition", kind, name, scope)
+
+
+def _scope(section: Section) -> str | None:
+    scope = section.text("in") if section.has("in") else None
+    return "" if scope == "global" else scope
+
+
 def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
     """Read the one key of ``keys`` that says where, such as ``after: {function: f, in: at::native}``."""
     relation = section.one_of(keys)
@@ -65,7 +90,7 @@ def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
     assert inner is not None  # one_of() found the key
     kind = inner.one_of(ANCHOR_KINDS)
     name = inner.text(kind)
-    scope = inner.text("in") if inner.has("in") else None
+    scope = _scope(inner)
     count = inner.text("matches", default="1")
     pick = inner.text("pick", default="first")
     if not count.isdigit() or int(count) < 1:
@@ -74,7 +99,7 @@ def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
         raise inner.error("'pick' must be first or last", line=inner.line_of("pick"), found=pick)
     _check_goes_together(inner, relation, kind)
     inner.finish()
-    return CxxPlace(relation, kind, name, "" if scope == "global" else scope, int(count), pick)
+    return CxxPlace(relation, kind, name, scope, int(count), pick)
 
 
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, nearest_to, scope_of
-from patchstack.edits.model import Edit, Outcome, Status
+from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, scope_of
+from patchstack.edits.cxx_edit import (
+    CxxEdit,
+    Located,
+    identity,
+    joined,
+    lost_beside,
+    named,
+    outermost,
+    piece_of,
+    without,
+    without_loose_lines,
+)
+from patchstack.edits.model import Merge, Outcome, Status
 from patchstack.git import Tree
-from patchstack.manifest.overlay import Fragment
-from patchstack.source.cxx import CxxFile, Definition, Namespace
+from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.source.pieces import gathered
 from patchstack.source.text import (
     Splice,
     apply_splices,
@@ -21,6 +32,7 @@ from patchstack.source.text import (
     line_end,
     line_ending,
     line_start,
+    lines_end,
     text_start,
     with_line_ending,
 )
@@ -28,60 +40,111 @@ from patchstack.source.text import (
 _REACH = 400  # how far back the line before an insertion is looked at
 _BLANK_OR_OPENED = re.compile(rb"(?:\n|^)[ \t]*\r?\n\Z|\{[^\n{}]*\n\Z")
 _BLANK_OR_CLOSED = re.compile(rb"[ \t]*(?:\r?\n|\}[^\n]*(?:\n|\Z))")
-CXX_SUFFIXES = (".metal", ".mm", ".h", ".cpp")
-
-
-@lru_cache(maxsize=32)
-def parse_cxx(data: bytes) -> CxxFile:
-    """Parse a file; the next edit of the same file starts from the content this one left."""
-    return CxxFile(data)
-
-
-def digest(text: bytes) -> str:
-    """What identifies a piece of code, blanks aside: ``sha256:`` and 16 hexadecimal digits."""
-    return "sha256:" + hashlib.sha256(b" ".join(text.split())).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceCxxFragment(Edit):
+class PlaceCxxFragment(CxxEdit):
     """Insert a fragment; the bytes before and behind it stay.
 
     Attributes:
-        fragment: what is inserted.
-        place: where.
+        replaces: definitions of upstream's own that go when the change is to replace upstream's (:meth:`replace`),
+            beside those of the fragment's names; ones that a tree does not have are none to miss.
     """
 
     kind: ClassVar[str] = "place-fragment"
-    fragment: Fragment
-    place: CxxPlace
+    merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
+    noun: ClassVar[str] = "places"
+    replaces: tuple[CxxPlace, ...] = ()
 
     def describe(self) -> str:
         return f"add '{self.fragment.name}' {self.place}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        data = tree.read(self.path)
-        if data is None:
-            return self.missing_file(tree)
-        file = parse_cxx(data)
-        anchor = str(self.place)
-        hits = find_hits(file, self.place)
-        lines = tuple(hit.line for hit in hits)
-        found = len(hits) == self.place.matches
-        hit = hits[0 if self.place.pick == "first" else -1] if found else None
-        present = self._already(file, scope_of(file, self.place, hit) if hit else None)
-        if present is not None:
-            return present
+    def _planned(self, tree: Tree, at: Located) -> Outcome:
+        present = self._already(at.file, scope_of(at.file, self.place, at.hit) if at.hit else None)
+        return present or self._inserted(tree, at)
+
+    def _inserted(self, tree: Tree, at: Located) -> Outcome:
+        file, hit = at.file, at.hit
         if hit is None:
-            problem = f"{len(hits)} places match '{anchor}', expected {self.place.matches}"
-            return self.failed(
-                anchor, problem, expected=self.place.matches, matches=lines, nearest=nearest_to(file, self.place)
-            )
+            return self._not_found(at)
         splice = self._splice(file, hit)
-        after = apply_splices(data, [splice])
+        after = apply_splices(file.data, [splice])
         problem = self._verify(file, parse_cxx(after), splice, scope_of(file, self.place, hit))
         if problem:
-            return self.failed(anchor, problem, matches=lines)
-        return Outcome(Status.APPLIES, anchor, lines, rung=self.rung(tree), after=after)
+            return self.failed(str(self.place), problem, matches=at.lines)
+        return Outcome(Status.APPLIES, str(self.place), at.lines, rung=self.rung(tree), after=after)
+
+    def replace(self, tree: Tree) -> Outcome:
+        planned = super().replace(tree)
+        data = tree.read(self.path)
+        if data is None:
+            return planned
+        file = parse_cxx(data)
+        gone = self._rivals(file, is_there=planned.status is Status.SATISFIED)
+        if not gone:
+            return planned
+        cleared = self._taken_out(file, gone, with_loose_lines=planned.status is not Status.SATISFIED)
+        if isinstance(cleared, str):
+            return self.failed(str(self.place), cleared, matches=(file.line(d.start) for d in gone))
+        replaced = gathered(piece_of(file, self.path, found) for found in gone)
+        if planned.status is Status.SATISFIED:
+            return dataclasses.replace(
+                planned, status=Status.APPLIES, rung=self.rung(tree), after=cleared.data, replaced=replaced
+            )
+        return dataclasses.replace(self._inserted(tree, self._locate(cleared)), replaced=replaced)
+
+    def _taken_out(self, file: CxxFile, gone: list[Definition], *, with_loose_lines: bool) -> CxxFile | str:
+        """The file without what gives way, or why it cannot be taken out."""
+        if not file.braces_pair:
+            return "what would be replaced cannot be told apart: the braces of the file cannot be paired"
+        cleared = without(file, gone)
+        if with_loose_lines:
+            cleared = without_loose_lines(cleared, parse_cxx(self.fragment.text))
+        beside = lost_beside(file, cleared, gone)
+        if beside or (cleared.broken and not file.broken):
+            names = ", ".join(d.name for d in gone)
+            return f"replacing {names} would take more away: {', '.join(beside) or 'a brace'}"
+        return cleared
+
+    def _rivals(self, file: CxxFile, *, is_there: bool) -> list[Definition]:
+        """What gives way: things of the fragment's names in its scope, registrations by its macros, ``replaces``.
+
+        Args:
+            is_there: whether the file has the fragment's own text, which stays.
+        """
+        adds = parse_cxx(self.fragment.text)
+        own = self._find_text(file, adds) if is_there else None
+        end = lines_end(file.data, own, self.fragment.text) if own is not None else 0
+        rivals = [hit.thing for place in self.replaces for hit in find_hits(file, place)]
+        if not is_there:
+            hit = self._locate(file).hit if file.braces_pair else None  # without pairs, scopes mean nothing
+            rivals += self._clashing(file, scope_of(file, self.place, hit) if hit else None, any_kind=True)
+        found = [thing for thing in rivals if isinstance(thing, Definition)]
+        macros = {d.name for d in [*adds.definitions, *found] if d.kind == "macro"}
+        found += [d for d in file.definitions if d.kind == "registration" and d.name in macros]
+        return [d for d in outermost(found) if own is None or not own <= d.start < end]
+
+    def _clashing(self, file: CxxFile, scope: str | None, *, any_kind: bool = False) -> list[Definition]:
+        """What the file defines under the names that the fragment brings.
+
+        Args:
+            scope: where the fragment would land, ``None`` where the anchor was not found: then a name clashes anywhere.
+            any_kind: whether a struct of that name clashes with a function.
+        """
+
+        def key(kind: str, name: str, inside: str) -> tuple[str, str, str]:
+            return ("" if any_kind else kind, name, "" if scope is None else inside)
+
+        brought = [d for d in parse_cxx(self.fragment.text).definitions if d.kind != "registration"]
+        new = {key(d.kind, d.name, joined(scope or "", d.scope)) for d in brought}
+        return [d for d in file.definitions if key(d.kind, d.name, d.scope) in new]
+
+    def merge_problem(self, merge: Merge) -> str:
+        problem = super().merge_problem(merge)
+        adds = parse_cxx(self.fragment.text)
+        if problem or adds.has_only_includes or self._find_text(parse_cxx(merge.merged), adds) is not None:
+            return problem
+        return "the text would merge, and the fragment would not be whole in it"
 
     def _already(self, file: CxxFile, scope: str | None) -> Outcome | None:
         """The outcome where the fragment, or something of the same names, is there already.
@@ -96,8 +159,7 @@ class PlaceCxxFragment(Edit):
         at = self._find_text(file, adds)
         if at is not None:
             return Outcome(Status.SATISFIED, anchor, (file.line(at),))
-        new = {(d.kind, d.name, _joined(scope, d.scope)) for d in adds.definitions if d.kind != "registration"}
-        clashes = [d for d in file.definitions if (d.kind, d.name, d.scope if scope is not None else None) in new]
+        clashes = self._clashing(file, scope)
         if clashes:
             names = ", ".join(sorted({d.name for d in clashes}))
             return self.failed(
@@ -125,7 +187,7 @@ class PlaceCxxFragment(Edit):
         names = [(d.kind, d.name) for d in adds.definitions]
         at = find_lines(file.data, self.fragment.text)
         while at is not None:
-            end = at + len(self.fragment.text) + file.data.count(b"\r\n", at, at + len(self.fragment.text))
+            end = lines_end(file.data, at, self.fragment.text)
             here = [(d.kind, d.name) for d in file.definitions if at <= d.start < end]
             if here == names and file.is_code(at, end):
                 return at
@@ -176,14 +238,14 @@ class PlaceCxxFragment(Edit):
         if after.broken and not before.broken:
             return "the file could no longer be parsed with the fragment in it"
         end = splice.start + len(splice.replacement)
-        around = [thing for thing in _named(after) if not splice.start <= thing.start < end]
-        lost = Counter(map(_identity, _named(before))) - Counter(map(_identity, around))
-        gained = Counter(map(_identity, around)) - Counter(map(_identity, _named(before)))
+        around = [thing for thing in named(after) if not splice.start <= thing.start < end]
+        lost = Counter(map(identity, named(before))) - Counter(map(identity, around))
+        gained = Counter(map(identity, around)) - Counter(map(identity, named(before)))
         if lost or gained:
             names = ", ".join(sorted({name for _, name, _ in [*lost, *gained]}))
             return f"the fragment would change what is around it: {names}"
         alone = parse_cxx(self.fragment.text)
-        wanted = sorted((d.kind, d.name, _joined(scope, d.scope)) for d in alone.definitions)
+        wanted = sorted((d.kind, d.name, joined(scope, d.scope)) for d in alone.definitions)
         added = sorted((d.kind, d.name, d.scope) for d in after.definitions if splice.start <= d.start < end)
         if [item[:2] for item in added] != [item[:2] for item in wanted]:
             return "the fragment would not define the same names in its new place"
@@ -192,15 +254,3 @@ class PlaceCxxFragment(Edit):
         if alone.includes and len(after.includes) != len(before.includes) + len(alone.includes):
             return "the include line would not be compiled in its new place"
         return ""
-
-
-def _joined(scope: str | None, inner: str) -> str | None:
-    return None if scope is None else "::".join(filter(None, (scope, inner)))
-
-
-def _named(file: CxxFile) -> tuple[Namespace | Definition, ...]:
-    return (*file.namespaces, *file.definitions)
-
-
-def _identity(thing: Namespace | Definition) -> tuple[str, str, str]:
-    return ("namespace" if isinstance(thing, Namespace) else thing.kind, thing.name, thing.scope)

@@ -2,74 +2,81 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, find_hits, nearest_to
-from patchstack.edits.cxx_fragment import digest, parse_cxx
-from patchstack.edits.model import Edit, Outcome, Status
+from patchstack.edits.cxx_anchor import Hit, scope_of
+from patchstack.edits.cxx_edit import CxxEdit, Located, identity, joined, named, piece_of
+from patchstack.edits.model import Outcome, Status
 from patchstack.git import Tree
-from patchstack.manifest.overlay import Fragment
-from patchstack.source.cxx import Definition
-from patchstack.source.text import Splice, apply_splices, line_ending, with_line_ending
+from patchstack.source.cxx import CxxFile, Definition, parse_cxx
+from patchstack.source.text import Splice, apply_splices, digest, line_ending, with_line_ending
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplaceDefinition(Edit):
+class ReplaceDefinition(CxxEdit):
     """Put a fragment where a definition stands, its template head and the comment lines above it included.
 
-    A definition that upstream changed in the meantime is a conflict: replacing it would lose that change unseen.
+    A definition that upstream changed in the meantime is a conflict: replacing it would lose that change unseen. A
+    merge from a text that the series knows keeps both changes; :meth:`replace` keeps ours and names what goes.
 
     Attributes:
-        fragment: the new definition.
-        place: the old one.
-        replaces: digests (:func:`patchstack.edits.cxx_fragment.digest`) of the texts that may be replaced.
+        replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
     """
 
     kind: ClassVar[str] = "replace-definition"
-    fragment: Fragment
-    place: CxxPlace
+    merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT, Status.DIFFERENT)
+    noun: ClassVar[str] = "definitions"
     replaces: tuple[str, ...]
 
     def describe(self) -> str:
         return f"replace {self.place.kind} {self.place.name}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        data = tree.read(self.path)
-        if data is None:
-            return self.missing_file(tree)
-        file = parse_cxx(data)
-        anchor = str(self.place)
-        hits = find_hits(file, self.place)
-        lines = tuple(hit.line for hit in hits)
-        if len(hits) != 1:
-            problem = f"{len(hits)} definitions match '{anchor}', expected 1"
-            return self.failed(anchor, problem, matches=lines, nearest=nearest_to(file, self.place))
-        hit = hits[0]
-        old = data[hit.start : hit.end]
+    def _planned(self, tree: Tree, at: Located) -> Outcome:
+        anchor, data = str(self.place), at.file.data
+        if at.hit is None:
+            return self._not_found(at)
+        old = data[at.hit.start : at.hit.end]
         if digest(old) == digest(self.fragment.text):
-            return Outcome(Status.SATISFIED, anchor, lines)
+            return Outcome(Status.SATISFIED, anchor, at.lines)
         if digest(old) not in self.replaces:
             problem = f"{self.place.name} is not a version the series knows (its digest is {digest(old)})"
-            return self.failed(anchor, problem, matches=lines, status=Status.DIFFERENT)
+            return self.failed(anchor, problem, matches=at.lines, status=Status.DIFFERENT)
+        return self._put(tree, at, at.hit)
+
+    def _put(self, tree: Tree, at: Located, hit: Hit) -> Outcome:
+        data = at.file.data
         text = with_line_ending(self.fragment.text, line_ending(data))
-        if not old.endswith(b"\n"):  # the file ends with the definition and without a line feed
+        if not data[hit.start : hit.end].endswith(b"\n"):  # the file ends with the definition, without a line feed
             text = text.rstrip(b"\r\n")
         after = apply_splices(data, [Splice(hit.start, hit.end, text)])
-        problem = self._verify(data, after)
+        problem = self._verify(at.file, parse_cxx(after), hit)
         if problem:
-            return self.failed(anchor, problem, matches=lines)
-        return Outcome(Status.APPLIES, anchor, lines, rung=self.rung(tree), after=after)
+            return self.failed(str(self.place), problem, matches=at.lines)
+        return Outcome(Status.APPLIES, str(self.place), at.lines, rung=self.rung(tree), after=after)
 
-    def _verify(self, before: bytes, after: bytes) -> str:
-        old, new = parse_cxx(before), parse_cxx(after)
-        if new.broken and not old.broken:
+    def replace(self, tree: Tree) -> Outcome:
+        planned = self.plan(tree)
+        data = tree.read(self.path)
+        if planned.status is not Status.DIFFERENT or data is None:
+            return planned
+        at = self._locate(parse_cxx(data))
+        if at.hit is None or not isinstance(at.hit.thing, Definition):
+            return planned
+        return dataclasses.replace(self._put(tree, at, at.hit), replaced=(piece_of(at.file, self.path, at.hit.thing),))
+
+    def _verify(self, file: CxxFile, after: CxxFile, hit: Hit) -> str:
+        """On the parsed result: the fragment's definitions for the old one, in its scope, each once."""
+        if after.broken and not file.broken:
             return "the file could no longer be parsed with the replacement in it"
-        names = {d.name for d in parse_cxx(self.fragment.text).definitions} | {self.place.name}
-
-        def others(definitions: tuple[Definition, ...]) -> list[tuple[str, str, str]]:
-            return sorted((d.kind, d.name, d.scope) for d in definitions if d.name not in names)
-
-        if others(old.definitions) != others(new.definitions):
+        kept = [identity(thing) for thing in named(file) if not hit.start <= thing.start < hit.end]
+        scope = scope_of(file, self.place, hit)
+        adds = [(d.kind, d.name, joined(scope, d.scope)) for d in parse_cxx(self.fragment.text).definitions]
+        twice = {(name, inside) for _, name, inside in adds if name != self.place.name} & {i[1:] for i in kept}
+        if twice:
+            return f"the file already defines {', '.join(sorted(name for name, _ in twice))}"
+        if Counter(map(identity, named(after))) != Counter([*kept, *adds]):
             return "the replacement would change what is around it"
         return ""

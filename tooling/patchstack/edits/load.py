@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TypedDict
 
 from patchstack.edits.create_file import CreateFile
-from patchstack.edits.cxx_anchor import load_place
-from patchstack.edits.cxx_fragment import CXX_SUFFIXES, PlaceCxxFragment, parse_cxx
+from patchstack.edits.cxx_anchor import load_definition, load_place
+from patchstack.edits.cxx_edit import CXX_SUFFIXES
+from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.model import Edit
@@ -18,10 +20,35 @@ from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.manifest.overlay import Overlay, has_markers
 from patchstack.manifest.section import Section
+from patchstack.source.cxx import parse_cxx
 
 
-def load_edit(section: Section, overlay: Overlay) -> Edit:
+class _Shared(TypedDict):
+    """What every edit has."""
+
+    path: str
+    base: tuple[str, ...]
+    where: str
+
+
+def blob_ids(section: Section, key: str) -> tuple[str, ...]:
+    """A list of blob ids, empty where the key is missing.
+
+    Raises:
+        ManifestError: one is not written out in full.
+    """
+    found = section.texts(key)
+    if not all(re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", blob) for blob in found):
+        line = section.line_of(key)
+        raise section.error(f"'{key}' is a list of blob ids", line=line, expected="40 hexadecimal digits each")
+    return found
+
+
+def load_edit(section: Section, overlay: Overlay, bases: Mapping[str, tuple[str, ...]] | None = None) -> Edit:
     """Make the edit that a manifest entry describes.
+
+    Args:
+        bases: path to the blob ids that the whole series was written against, beside those of the entry.
 
     Raises:
         ManifestError: an unknown kind or key, a wrong value, or a fragment or file the overlay does not have.
@@ -33,22 +60,25 @@ def load_edit(section: Section, overlay: Overlay) -> Edit:
             line=section.line_of("kind"),
             expected=f"one of {', '.join(sorted(KINDS))}",
         )
-    edit = KINDS[kind](section, overlay, section.path("path"), section.texts("base"), f"{section.file}:{section.line}")
+    path, where = section.path("path"), f"{section.file}:{section.line}"
+    shared: _Shared = {"path": path, "base": (*blob_ids(section, "base"), *(bases or {}).get(path, ())), "where": where}
+    edit = KINDS[kind](section, overlay, shared)
     section.finish()
     return edit
 
 
-def _create(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
-    content = overlay.file(path, section.at("path"))
+def _create(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+    content = overlay.file(shared["path"], section.at("path"))
     if has_markers(content):
         raise section.error(
             "a created file lands whole, and this overlay file has fragment markers", line=section.line_of("path")
         )
-    return CreateFile(path=path, base=base, where=where, content=content)
+    return CreateFile(**shared, content=content)
 
 
-def _place(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
-    fragment = overlay.fragment(path, section.text("fragment"), section.at("fragment"))
+def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+    fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
+    path = shared["path"]
     if path.endswith(CXX_SUFFIXES):
         place = load_place(section)
         if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
@@ -56,11 +86,10 @@ def _place(section: Section, overlay: Overlay, path: str, base: tuple[str, ...],
                 f"fragment '{fragment.name}' goes into an include block and is not include lines",
                 line=section.line_of("fragment"),
             )
-        return PlaceCxxFragment(path=path, base=base, where=where, fragment=fragment, place=place)
+        replaces = tuple(load_definition(item) for item in section.sections("replaces", "what goes", required=False))
+        return PlaceCxxFragment(**shared, fragment=fragment, place=place, replaces=replaces)
     if path.endswith(".py"):
-        return PlacePythonFragment(
-            path=path, base=base, where=where, fragment=fragment, steps=load_steps(section, "end_of", ends_with="class")
-        )
+        return PlacePythonFragment(**shared, fragment=fragment, steps=load_steps(section, "end_of", ends_with="class"))
     raise section.error(
         f"fragments cannot be placed in '{path}'",
         line=section.line_of("path"),
@@ -68,8 +97,8 @@ def _place(section: Section, overlay: Overlay, path: str, base: tuple[str, ...],
     )
 
 
-def _replace(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
-    fragment = overlay.fragment(path, section.text("fragment"), section.at("fragment"))
+def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+    fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
     place = load_place(section, keys=("definition",))
     digests = section.texts("replaces")
     if not digests or not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
@@ -78,25 +107,21 @@ def _replace(section: Section, overlay: Overlay, path: str, base: tuple[str, ...
             line=section.line_of("replaces"),
             expected="'replaces' with at least one digest, 'sha256:' and 16 hexadecimal digits",
         )
-    return ReplaceDefinition(path=path, base=base, where=where, fragment=fragment, place=place, replaces=digests)
+    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=digests)
 
 
-def _dispatch(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return AddDispatchKey(
-        path=path,
-        base=base,
-        where=where,
+        **shared,
         op=section.text("op"),
         key=section.text("key"),
         function=section.text("function"),
     )
 
 
-def _remove_entry(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+def _remove_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return RemovePythonEntry(
-        path=path,
-        base=base,
-        where=where,
+        **shared,
         steps=load_steps(section, "in"),
         entry=load_entry(section, "entry"),
         value=load_entry(section, "value") if section.has("value") else "",
@@ -104,11 +129,9 @@ def _remove_entry(section: Section, overlay: Overlay, path: str, base: tuple[str
     )
 
 
-def _add_entry(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+def _add_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return AddPythonEntry(
-        path=path,
-        base=base,
-        where=where,
+        **shared,
         steps=load_steps(section, "in"),
         entry=load_entry(section, "entry"),
         value=load_entry(section, "value") if section.has("value") else "",
@@ -124,17 +147,15 @@ def _one_line(section: Section, key: str) -> str:
     return text
 
 
-def _remove_member(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+def _remove_member(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return RemoveClassMember(
-        path=path,
-        base=base,
-        where=where,
+        **shared,
         steps=load_steps(section, "in", ends_with="class"),
         member=section.text("member"),
     )
 
 
-def _regenerate(section: Section, overlay: Overlay, path: str, base: tuple[str, ...], where: str) -> Edit:
+def _regenerate(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     adds = section.texts("adds")
     if not adds:
         raise section.error(
@@ -142,10 +163,10 @@ def _regenerate(section: Section, overlay: Overlay, path: str, base: tuple[str, 
             line=section.line_of("adds"),
             expected="'adds' with the names of the new functions",
         )
-    return RegenerateShim(path=path, base=base, where=where, backend=section.text("backend"), adds=adds)
+    return RegenerateShim(**shared, backend=section.text("backend"), adds=adds)
 
 
-KINDS: Mapping[str, Callable[[Section, Overlay, str, tuple[str, ...], str], Edit]] = {
+KINDS: Mapping[str, Callable[[Section, Overlay, _Shared], Edit]] = {
     "create-file": _create,
     "place-fragment": _place,
     "replace-definition": _replace,

@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Edit, Outcome, Status, closest
-from patchstack.edits.python_anchor import describe_steps, nearest_step
+from patchstack.edits.model import Conflict, Merge, Outcome, Status, closest
+from patchstack.edits.python_anchor import describe_steps
+from patchstack.edits.python_edit import PythonEdit
 from patchstack.git import Tree
-from patchstack.source.python import PythonFile, Step, container_in, parse_python, same_expression
+from patchstack.source.pieces import Piece
+from patchstack.source.python import PythonFile, container_in, parse_python, same_expression
 from patchstack.source.python_layout import Entry, addition, removal
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PythonEntryEdit(Edit):
-    """What adding and removing have in common: the way to the container.
+class _PythonEntryEdit(PythonEdit):
+    """What adding and removing have in common: the steps lead to a container; those to a call mean its arguments.
 
     Attributes:
-        steps: the way to the container; one that ends at a call means its arguments.
         entry: source of the element, or of the key of a dict entry.
         value: source of the value of a dict entry; empty for the other containers.
     """
 
-    steps: tuple[Step, ...]
     entry: str
     value: str = ""
 
-    def _container(self, tree: Tree, anchor: str) -> tuple[PythonFile, Node] | Outcome:
-        data = tree.read(self.path)
-        if data is None:
-            return self.missing_file(tree)
-        file = parse_python(data)
-        if file.broken:
-            return self.failed(anchor, "the file is not valid Python")
-        hits = file.find(self.steps)
-        lines = [file.line(node.start_byte) for node in hits]
-        where = describe_steps(self.steps)
-        if len(hits) != 1:
-            problem = f"{len(hits)} places match '{where}', expected 1"
-            return self.failed(anchor, problem, matches=lines, nearest=nearest_step(file, self.steps))
-        container = container_in(hits[0], self.steps[-1])
+    def _located(self, tree: Tree) -> tuple[PythonFile, Node] | Outcome:
+        located = super()._located(tree)
+        if isinstance(located, Outcome):
+            return located
+        file, node = located
+        container = container_in(node, self.steps[-1])
         if container is None:
-            kind = hits[0].type.replace("_", " ")
-            return self.failed(anchor, f"'{where}' leads to a {kind}, which has no entries", matches=lines)
+            problem = f"'{describe_steps(self.steps)}' leads to a {node.type.replace('_', ' ')}, which has no entries"
+            return self.failed(self.anchor, problem, matches=[file.line(node.start_byte)])
         return file, container
 
     def _matching(self, entries: list[Entry]) -> list[Entry]:
@@ -97,31 +90,44 @@ class RemovePythonEntry(_PythonEntryEdit):
     def describe(self) -> str:
         return f"remove {self._text()} from {describe_steps(self.steps)}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        anchor = f"{self._text()} in {describe_steps(self.steps)}"
-        located = self._container(tree, anchor)
-        if isinstance(located, Outcome):
-            return located
-        file, container = located
-        entries = file.entries(container)
+    @property
+    def anchor(self) -> str:
+        return f"{self._text()} in {describe_steps(self.steps)}"
+
+    def _planned(self, tree: Tree, file: PythonFile, place: Node) -> Outcome:
+        entries = file.entries(place)
         matching = [entry for entry in self._matching(entries) if self._has_value(entry)]
-        lines = tuple(file.line(entry.start) for entry in matching)
         if not matching:
-            return self._gone(anchor, tuple(self._nearest(file, entries, self.entry)))
+            return self._gone(tuple(self._nearest(file, entries, self.entry)))
+        return self._without(tree, file, place, matching)
+
+    def replace(self, tree: Tree) -> Outcome:
+        """The entry goes whatever its value is."""
+        planned, located = super().replace(tree), self._located(tree)
+        if planned.status is not Status.SATISFIED or isinstance(located, Outcome):
+            return planned
+        file, container = located
+        matching = self._matching(file.entries(container))
+        if not matching:
+            return planned
+        replaced = tuple(_piece(self.path, file, entry) for entry in matching)
+        return dataclasses.replace(self._without(tree, file, container, matching), replaced=replaced)
+
+    def _without(self, tree: Tree, file: PythonFile, container: Node, matching: list[Entry]) -> Outcome:
+        entries, anchor = file.entries(container), self.anchor
+        lines = tuple(file.line(entry.start) for entry in matching)
         if len(matching) > 1:
             nearest = self._nearest(file, matching, self.entry)
             problem = f"{len(matching)} entries match '{anchor}', expected 1"
             return self.failed(anchor, problem, matches=lines, nearest=nearest)
         at = entries.index(matching[0])
         after = file.spliced(removal(file.brackets(container), at, with_comment=self.with_comment))
-        wanted = [entry.text for entry in entries if entry is not matching[0]]
-        problem = self._verify(file, container, after, wanted)
-        if problem:
-            return self.failed(anchor, problem, matches=lines)
-        return Outcome(Status.APPLIES, anchor, lines, rung=self.rung(tree), after=after.data)
+        wanted = [entry.text for entry in entries if entry != matching[0]]
+        return self._made(tree, after, self._verify(file, container, after, wanted), *lines)
 
-    def _gone(self, anchor: str, nearest: tuple[str, ...]) -> Outcome:
+    def _gone(self, nearest: tuple[str, ...]) -> Outcome:
         """Nothing to remove: fine where the whole change is there already, and a conflict beside edits that are not."""
+        anchor = self.anchor
         problem = f"no entry matches '{anchor}', expected 1"
         conflict = Conflict(self.path, anchor, problem, nearest=nearest)
         return Outcome(Status.SATISFIED, anchor, conflict=conflict, note="no such entry")
@@ -137,23 +143,49 @@ class AddPythonEntry(_PythonEntryEdit):
     """
 
     kind: ClassVar[str] = "add-python-entry"
+    merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
     after: str = ""
     comment: str = ""
 
     def describe(self) -> str:
         return f"add {' '.join(self._text().split())} to {describe_steps(self.steps)}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        anchor = f"{f'after {self.after} in' if self.after else 'end of'} {describe_steps(self.steps)}"
-        located = self._container(tree, anchor)
-        if isinstance(located, Outcome):
-            return located
+    @property
+    def anchor(self) -> str:
+        return f"{f'after {self.after} in' if self.after else 'end of'} {describe_steps(self.steps)}"
+
+    def replace(self, tree: Tree) -> Outcome:
+        """An entry of that key and another value goes first."""
+        planned, located = super().replace(tree), self._located(tree)
+        if planned.status is not Status.DIFFERENT or isinstance(located, Outcome):
+            return planned
         file, container = located
-        lines = (file.line(container.start_byte),)
-        if (container.type == "dictionary") != bool(self.value):
-            problem = f"a {container.type} takes {'a' if not self.value else 'no'} value"
-            return self.failed(anchor, problem, matches=lines)
         entries = file.entries(container)
+        (old,) = self._matching(entries)
+        cleared = file.spliced(removal(file.brackets(container), entries.index(old)))
+        outcome = self.plan(tree.with_files({self.path: cleared.data}))
+        return dataclasses.replace(outcome, replaced=(_piece(self.path, file, old),))
+
+    def merge_problem(self, merge: Merge) -> str:
+        """The entry must end up once, in this very container, and everything else stay."""
+        before, after = parse_python(merge.current), parse_python(merge.merged)
+        hits, found = before.find(self.steps), after.find(self.steps)
+        old = container_in(hits[0], self.steps[-1]) if len(hits) == 1 else None
+        new = container_in(found[0], self.steps[-1]) if len(found) == 1 else None
+        if old is None or new is None:
+            return f"the text would merge, and nothing says that it is still in {describe_steps(self.steps)}"
+        entries = [entry.text for entry in after.entries(new)]
+        if sorted(entries) != sorted([self._text(), *(entry.text for entry in before.entries(old))]):
+            return f"the text would merge, and the entry would not be in {describe_steps(self.steps)}"
+        if len(self._matching(after.entries(new))) > 1:
+            return "the text would merge, and the entry would be there twice"
+        return self._verify(before, old, after, entries)
+
+    def _planned(self, tree: Tree, file: PythonFile, place: Node) -> Outcome:
+        anchor, line = self.anchor, file.line(place.start_byte)
+        if (place.type == "dictionary") != bool(self.value):
+            return self.failed(anchor, f"a {place.type} takes {'a' if not self.value else 'no'} value", matches=[line])
+        entries = file.entries(place)
         present = self._already(file, entries, anchor)
         if present is not None:
             return present
@@ -164,13 +196,10 @@ class AddPythonEntry(_PythonEntryEdit):
             problem = f"{len(neighbours)} entries match {self.after}, expected 1"
             return self.failed(anchor, problem, matches=found, nearest=nearest)
         at = entries.index(neighbours[0]) if self.after else len(entries) - 1
-        after = file.spliced(addition(file.brackets(container), self._text(), after=at, comment=self.comment))
+        after = file.spliced(addition(file.brackets(place), self._text(), after=at, comment=self.comment))
         wanted = [entry.text for entry in entries]
-        problem = self._verify(file, container, after, [*wanted[: at + 1], self._text(), *wanted[at + 1 :]])
-        if problem:
-            return self.failed(anchor, problem, matches=lines)
-        found_at = (file.line(neighbours[0].start),) if self.after else lines
-        return Outcome(Status.APPLIES, anchor, found_at, rung=self.rung(tree), after=after.data)
+        problem = self._verify(file, place, after, [*wanted[: at + 1], self._text(), *wanted[at + 1 :]])
+        return self._made(tree, after, problem, file.line(neighbours[0].start) if self.after else line)
 
     def _already(self, file: PythonFile, entries: list[Entry], anchor: str) -> Outcome | None:
         matching = self._matching(entries)
@@ -182,6 +211,10 @@ class AddPythonEntry(_PythonEntryEdit):
         if self._has_value(matching[0]):
             return Outcome(Status.SATISFIED, anchor, lines)
         return self.failed(anchor, "the key is there with another value", matches=lines, status=Status.DIFFERENT)
+
+
+def _piece(path: str, file: PythonFile, entry: Entry) -> Piece:
+    return Piece(path, "entry", " ".join(entry.key.split()), f"{entry.text}\n".encode(), file.line(entry.start))
 
 
 def _parses(container: Node) -> bool:

@@ -2,72 +2,102 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Edit, Outcome, Status
-from patchstack.edits.python_anchor import describe_steps, nearest_step
+from patchstack.edits.model import Merge, Outcome, Status
+from patchstack.edits.python_anchor import describe_steps
+from patchstack.edits.python_edit import PythonEdit
+from patchstack.edits.python_member import member_removal
+from patchstack.edits.structure import python_facts, structural_problem
 from patchstack.git import Tree
 from patchstack.manifest.overlay import Fragment
-from patchstack.source.python import PythonFile, Step, parse_python
-from patchstack.source.text import Splice, find_lines, line_ending, with_line_ending
+from patchstack.source.pieces import Piece, gathered
+from patchstack.source.python import Member, PythonFile, parse_python
+from patchstack.source.text import Splice, find_lines, line_end, line_ending, line_start, with_line_ending
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacePythonFragment(Edit):
-    """Add members at the end of a class.
+class PlacePythonFragment(PythonEdit):
+    """Add members at the end of a class, to which the steps lead.
 
     Attributes:
         fragment: the members, indented as they land.
-        steps: the way to the class.
     """
 
     kind: ClassVar[str] = "place-fragment"
+    merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
     fragment: Fragment
-    steps: tuple[Step, ...]
 
     def describe(self) -> str:
         return f"add '{self.fragment.name}' at the end of {describe_steps(self.steps)}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        data = tree.read(self.path)
-        if data is None:
-            return self.missing_file(tree)
-        file = parse_python(data)
-        anchor = f"end of {describe_steps(self.steps)}"
+    @property
+    def anchor(self) -> str:
+        return f"end of {describe_steps(self.steps)}"
+
+    def _planned(self, tree: Tree, file: PythonFile, place: Node) -> Outcome:
+        return self._already(file, place) or self._appended(tree, file, place)
+
+    def _appended(self, tree: Tree, file: PythonFile, node: Node) -> Outcome:
+        after = file.spliced([self._splice(file, node)])
+        return self._made(tree, after, self._verify(file, after), file.line(node.start_byte))
+
+    def replace(self, tree: Tree) -> Outcome:
+        """Members of the fragment's names go; ours stand at the end of the class, where the others are not missed."""
+        planned = super().replace(tree)
+        if planned.status is not Status.DIFFERENT:
+            return planned
+        file = parse_python(tree.read(self.path) or b"")
+        (node,) = file.find(self.steps)
+        gone = [member for member in file.members(node) if member.name in self._members()]
+        if len(gone) == len(file.members(node)):
+            return planned  # without a member, the class would be no Python
+        cleared = file.spliced([member_removal(file.data, member) for member in gone])
+        kept = [member.name for member in file.members(node) if member not in gone]
+        hits = cleared.find(self.steps)
+        if cleared.broken or len(hits) != 1 or [member.name for member in cleared.members(hits[0])] != kept:
+            return planned
+        replaced = gathered(_piece(self.path, file, member, in_a_tree=True) for member in gone)
+        return dataclasses.replace(self._appended(tree, cleared, hits[0]), replaced=replaced)
+
+    def introduces(self) -> tuple[Piece, ...]:
+        own = PythonFile(textwrap.dedent(self.fragment.text.decode()).encode())
+        return gathered(_piece(self.path, own, member, in_a_tree=False) for member in own.members(own.root))
+
+    def counterparts(self, tree: Tree) -> tuple[Piece, ...]:
+        file = parse_python(tree.read(self.path) or b"")
         hits = file.find(self.steps)
-        lines = tuple(file.line(hit.start_byte) for hit in hits)
-        if file.broken:
-            return self.failed(anchor, "the file is not valid Python", matches=lines)
-        if len(hits) != 1:
-            problem = f"{len(hits)} places match '{anchor}', expected 1"
-            return self.failed(anchor, problem, matches=lines, nearest=nearest_step(file, self.steps))
-        present = self._already(file, hits[0], anchor)
-        if present is not None:
-            return present
-        after = file.spliced([self._splice(file, hits[0])])
-        problem = self._verify(file, after)
-        if problem:
-            return self.failed(anchor, problem, matches=lines)
-        return Outcome(Status.APPLIES, anchor, lines, rung=self.rung(tree), after=after.data)
+        return gathered(_piece(self.path, file, m, in_a_tree=True) for node in hits for m in file.members(node))
+
+    def merge_problem(self, merge: Merge) -> str:
+        files = [parse_python(data) for data in (merge.base, merge.edited, merge.current, merge.merged)]
+        merged = files[-1]
+        if merged.broken:
+            return "the file would no longer be valid Python"
+        problem = structural_problem(*map(python_facts, files))
+        if problem or find_lines(merged.data, self.fragment.text) is not None:
+            return problem
+        return "the text would merge, and the fragment would not be whole in it"
 
     def _members(self) -> list[str]:
         own = PythonFile(textwrap.dedent(self.fragment.text.decode()).encode())
         return [member.name for member in own.members(own.root)]
 
-    def _already(self, file: PythonFile, node: Node, anchor: str) -> Outcome | None:
+    def _already(self, file: PythonFile, node: Node) -> Outcome | None:
         at = find_lines(file.data, self.fragment.text, node.start_byte, file.class_end(node))
         here = {member.name: file.line(member.start) for member in file.members(node)}
         clashes = [name for name in self._members() if name in here]
         if at is not None and clashes == self._members():
-            return Outcome(Status.SATISFIED, anchor, (file.line(at),))
+            return Outcome(Status.SATISFIED, self.anchor, (file.line(at),))
         if clashes:
             problem = f"the class already has {', '.join(clashes)}, and not as the fragment does"
             lines = [here[name] for name in clashes]
-            return self.failed(anchor, problem, matches=lines, status=Status.DIFFERENT)
+            return self.failed(self.anchor, problem, matches=lines, status=Status.DIFFERENT)
         return None
 
     def _splice(self, file: PythonFile, node: Node) -> Splice:
@@ -89,3 +119,11 @@ class PlacePythonFragment(Edit):
         if [member.name for member in file.members(file.root)] != [m.name for m in before.members(before.root)]:
             return "the fragment would change the module around the class"
         return ""
+
+
+def _piece(path: str, file: PythonFile, member: Member, *, in_a_tree: bool) -> Piece:
+    """A member as a piece, indented as at the top of a file."""
+    text = file.data[line_start(file.data, member.start) : line_end(file.data, member.end - 1)].decode(errors="replace")
+    return Piece(
+        path, "member", member.name, textwrap.dedent(text).encode(), file.line(member.start) if in_a_tree else 0
+    )

@@ -7,52 +7,39 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Edit, Outcome, Status, closest
-from patchstack.edits.python_anchor import describe_steps, nearest_step
+from patchstack.edits.model import Conflict, Outcome, Status, closest
+from patchstack.edits.python_anchor import describe_steps
+from patchstack.edits.python_edit import PythonEdit
 from patchstack.git import Tree
-from patchstack.source.python import Member, PythonFile, Step, parse_python
+from patchstack.source.python import Member, PythonFile
 from patchstack.source.text import Splice, line_end, line_start
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveClassMember(Edit):
+class RemoveClassMember(PythonEdit):
     """Take a method, a nested class or a variable out of a class, decorators and one run of blank lines included.
 
     Attributes:
-        steps: the way to the class.
         member: name of the member.
     """
 
     kind: ClassVar[str] = "remove-class-member"
-    steps: tuple[Step, ...]
     member: str
 
     def describe(self) -> str:
         return f"remove {self.member} from {describe_steps(self.steps)}"
 
-    def plan(self, tree: Tree) -> Outcome:
-        data = tree.read(self.path)
-        if data is None:
-            return self.missing_file(tree)
-        file = parse_python(data)
-        anchor = f"{self.member} in {describe_steps(self.steps)}"
-        if file.broken:
-            return self.failed(anchor, "the file is not valid Python")
-        hits = file.find(self.steps)
-        lines = [file.line(hit.start_byte) for hit in hits]
-        if len(hits) != 1:
-            problem = f"{len(hits)} places match '{describe_steps(self.steps)}', expected 1"
-            return self.failed(anchor, problem, matches=lines, nearest=nearest_step(file, self.steps))
-        members = file.members(hits[0])
+    @property
+    def anchor(self) -> str:
+        return f"{self.member} in {describe_steps(self.steps)}"
+
+    def _planned(self, tree: Tree, file: PythonFile, place: Node) -> Outcome:
+        members = file.members(place)
         matching = [member for member in members if member.name == self.member]
         if len(matching) != 1:
-            return self._not_one(file, members, matching, anchor)
-        after = file.spliced([_removal(data, matching[0])])
-        problem = self._verify(file, hits[0], after)
-        matches = (file.line(matching[0].start),)
-        if problem:
-            return self.failed(anchor, problem, matches=matches)
-        return Outcome(Status.APPLIES, anchor, matches, rung=self.rung(tree), after=after.data)
+            return self._not_one(file, members, matching, self.anchor)
+        after = file.spliced([member_removal(file.data, matching[0])])
+        return self._made(tree, after, self._verify(file, place, after), file.line(matching[0].start))
 
     def _not_one(self, file: PythonFile, members: list[Member], matching: list[Member], anchor: str) -> Outcome:
         known = {member.name: file.line(member.start) for member in members}
@@ -74,7 +61,7 @@ class RemoveClassMember(Edit):
         return ""
 
 
-def _removal(data: bytes, member: Member) -> Splice:
+def member_removal(data: bytes, member: Member) -> Splice:
     """The member's lines and the blank lines behind it; those before it where it is the last of its block."""
     start, end = line_start(data, member.start), line_end(data, member.end - 1)
     behind = end

@@ -13,14 +13,15 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from patchstack.cache import read_entry, write_entry
 from patchstack.edits import Conflict, Edit, Outcome, Rung, Status
 from patchstack.git import Tree
 from patchstack.source.text import Splice, apply_splices
 
-_CODE = ("edits", "source")
+T = TypeVar("T")
+_CODE = ("edits", "planning", "source")
 
 
 def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outcome:
@@ -40,13 +41,32 @@ def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outco
 
 def remembered_answer(question: str, data: bytes, answer: Callable[[], bool]) -> bool:
     """``answer()`` to a question about a file's bytes, from memory where it was asked before."""
+    return remembered_value(question, data, answer, bool, _as_bool)
+
+
+def remembered_value(
+    question: str, data: bytes, compute: Callable[[], T], encode: Callable[[T], Any], decode: Callable[[Any], T]
+) -> T:
+    """What depends on a question and a file's bytes alone, from memory where it was computed before.
+
+    Args:
+        encode: the value as JSON-serialisable data.
+        decode: the value again; a ``ValueError``, ``LookupError`` or ``TypeError`` says that the data is damaged.
+    """
     place = _place(data, question)
     stored = read_entry(place)
-    known = stored.get("answer") if isinstance(stored, dict) else None
-    if not isinstance(known, bool):
-        known = answer()
-        write_entry(place, {"answer": known})
-    return known
+    try:
+        return decode(stored["answer"])
+    except (ValueError, LookupError, TypeError):
+        value = compute()
+        write_entry(place, {"answer": encode(value)})
+        return value
+
+
+def _as_bool(stored: Any) -> bool:
+    if not isinstance(stored, bool):
+        raise TypeError(stored)
+    return stored
 
 
 def _place(data: bytes, *parts: str) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from patchstack.edits import Conflict, Edit, Outcome
 from patchstack.git import GitCommitHash, Tree
+from patchstack.planning.parts import Part, likeness, only_theirs
 from patchstack.series import Change, Series
 
 
@@ -23,11 +24,24 @@ class ChangeState(enum.Enum):
     PRESENT = "present upstream"
     """All of the manifest's upstream markers hold, in words of upstream's own: no commit."""
 
+    LANDED = "landed with edits"
+    """The markers hold, and what is there is our change with a reviewer's edits: no commit; the report has the diff."""
+
     DIFFERENT = "present but different"
     """Something of the same name is there and is not ours (another function behind the dispatch key, say): stop."""
 
     PARTIAL = "partial"
     """Some of it is there and some is not: stop, and say which."""
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether the tree has the change, in whatever words, so that nothing is left to do."""
+        return self in (ChangeState.IDENTICAL, ChangeState.PRESENT, ChangeState.LANDED)
+
+    @property
+    def stops(self) -> bool:
+        """Whether a person has to decide how to go on."""
+        return self in (ChangeState.DIFFERENT, ChangeState.PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -55,6 +69,8 @@ class ChangePlan:
         edits: in the order of the manifest.
         markers: which upstream markers hold, by their words.
         tree: the tree with this change (and those below it) in place, as far as its edits apply.
+        parts: the named things it brings beside what the tree has; empty where it has nothing or all of it.
+        replaces: whether what the tree has in its place is replaced, because the user said so.
     """
 
     change: Change
@@ -62,10 +78,27 @@ class ChangePlan:
     edits: tuple[EditPlan, ...]
     markers: Mapping[str, bool]
     tree: Tree
+    parts: tuple[Part, ...] = ()
+    replaces: bool = False
 
     @property
     def becomes_commit(self) -> bool:
+        if self.replaces:
+            return bool(self.files) and not self.conflicts
         return self.state is ChangeState.ABSENT and not self.conflicts
+
+    @property
+    def replaced(self) -> tuple[Part, ...]:
+        """What goes from the tree, beside what comes for it."""
+        gone = [piece for plan in self.edits for piece in plan.outcome.replaced]
+        there = {(piece.path, piece.kind, piece.name) for piece in gone}
+        ours = [p for p in self.parts if p.theirs and (p.theirs.path, p.theirs.kind, p.theirs.name) in there]
+        return (*ours, *only_theirs(gone, self.parts))
+
+    @property
+    def likeness(self) -> float:
+        """How much of the change the tree has, 0 to 1; see :func:`patchstack.planning.parts.likeness`."""
+        return likeness(self.parts)
 
     @property
     def files(self) -> Mapping[str, bytes]:
@@ -74,8 +107,8 @@ class ChangePlan:
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Everything that stops this change; empty where upstream already carries it."""
-        if self.state in (ChangeState.IDENTICAL, ChangeState.PRESENT):
+        """Everything that stops this change; empty where upstream already carries it and keeps its own."""
+        if self.state.is_carried and not self.replaces:
             return ()
         return tuple(plan.outcome.conflict for plan in self.edits if plan.outcome.conflict is not None)
 
@@ -106,8 +139,7 @@ class StackPlan:
     @property
     def blocked(self) -> tuple[ChangePlan, ...]:
         """The changes that stop the run."""
-        stopping = (ChangeState.DIFFERENT, ChangeState.PARTIAL)
-        return tuple(change for change in self.changes if change.conflicts or change.state in stopping)
+        return tuple(c for c in self.changes if c.conflicts or (c.state.stops and not c.replaces))
 
     def conflicts(self) -> Iterator[tuple[ChangePlan, Conflict]]:
         """All conflicts of the whole series."""

@@ -12,6 +12,9 @@ from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.history import commits_behind
 from patchstack.planning.memo import remembered
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
+from patchstack.planning.parts import LANDED, compare, likeness
+from patchstack.planning.replacing import refuse_dangling
+from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import lacking, marker_holds
 from patchstack.series import Change, Series
 from patchstack.source.native_functions import FUNCTIONS_PATH
@@ -23,81 +26,123 @@ def plan_stack(
     onto: GitCommitHash,
     *,
     only: Collection[str] = (),
+    replace: Collection[str] = (),
     ask_history: bool = True,
 ) -> StackPlan:
     """Plan the changes of a series on top of a commit.
 
     Args:
         only: ids of the changes to plan; empty for all.
+        replace: ids of the changes that replace what the tree has in their place.
         ask_history: whether to look for the upstream commit behind each conflict, which can take seconds.
 
     Raises:
-        UsageError: ``only`` names a change the series does not have, or leaves out one that another needs.
+        UsageError: ``only`` or ``replace`` names a change that the series does not have or that is left out, or a
+            change is left out that another needs.
         TreeError: the commit is not a PyTorch tree, or lacks something that every edit of a change builds on.
     """
     started = time.perf_counter()
-    selected = _select(series, only)
+    selected = _select(series, only, replace)
     tree = Tree.at(repository, onto)
     if not tree.exists(FUNCTIONS_PATH):
         raise TreeError(
             "not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="apply-stack --repo PATH"
         )
-    clock = _Clock()
+    planner = _Planner(replace)
     plans: list[ChangePlan] = []
     for change in selected:
-        plans.append(_plan_change(change, plans[-1].tree if plans else tree, clock))
+        plans.append(planner.change(change, plans[-1].tree if plans else tree))
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     _refuse_unmet_needs(series, plans, only, tree)
     moved_by = commits_behind(repository, onto, plans) if ask_history else {}
     total = time.perf_counter() - started
-    seconds = {"plan": total - clock.torchgen, "torchgen": clock.torchgen}
+    seconds = {"plan": total - planner.torchgen_s, "torchgen": planner.torchgen_s}
     return StackPlan(series, onto, tuple(plans), moved_by, seconds)
 
 
-class _Clock:
-    """Seconds spent in torchgen, which is another program, apart from planning itself."""
-
-    torchgen = 0.0
-
-
-def _select(series: Series, only: Collection[str]) -> tuple[Change, ...]:
-    known = {change.id for change in series.changes}
-    unknown = [name for name in only if name not in known]
-    if unknown:
+def _select(series: Series, only: Collection[str], replace: Collection[str]) -> tuple[Change, ...]:
+    known = [change.id for change in series.changes]
+    for option, names in (("--only", only), ("--replace", replace)):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            problem = f"series '{series.name}' has no change '{unknown[0]}'"
+            raise UsageError(problem, where=option, expected=f"one of {', '.join(known)}")
+    left_out = [name for name in replace if only and name not in only]
+    if left_out:
         raise UsageError(
-            f"series '{series.name}' has no change '{unknown[0]}'",
-            where="--only",
-            expected=f"one of {', '.join(change.id for change in series.changes)}",
+            f"change '{left_out[0]}' is to be replaced and left out at once",
+            where="--replace",
+            next_command=f"--only {left_out[0]}",
         )
     return tuple(change for change in series.changes if not only or change.id in only)
 
 
-def _plan_change(change: Change, tree: Tree, clock: _Clock) -> ChangePlan:
-    markers = {str(marker): marker_holds(marker, tree) for marker in change.upstream}
-    carried = bool(markers) and all(markers.values())
-    after, edits = tree, list[EditPlan]()
-    for edit in change.edits:
-        plan = _plan_edit(edit, after, edits, clock)
-        edits.append(plan)
-        if plan.outcome.after is not None:
-            after = after.with_files({edit.path: plan.outcome.after})
-    state = _state(edits, carried=carried, marked=any(markers.values()))
-    # A change that stops the run is still laid under the next one as far as it goes, so that the next one's conflicts
-    # are its own.
-    is_there = state in (ChangeState.IDENTICAL, ChangeState.PRESENT)
-    return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after)
+class _Planner:
+    """What is carried from one change to the next.
+
+    Attributes:
+        torchgen_s: seconds spent in torchgen, which is another program, apart from planning itself.
+    """
+
+    def __init__(self, replace: Collection[str]) -> None:
+        self.torchgen_s = 0.0
+        self._replace = replace
+        self._made: list[Edit] = []  # edits that the tree has by now, for the bases of three-way merges
+
+    def change(self, change: Change, tree: Tree) -> ChangePlan:
+        """Plan one change on a tree that has the ones below it."""
+        markers = {str(marker): marker_holds(marker, tree) for marker in change.upstream}
+        carried = bool(markers) and all(markers.values())
+        edits, after = self._edits(change, tree, replace=False)
+        state = _state(edits, carried=carried, marked=any(markers.values()))
+        has_some = state not in (ChangeState.ABSENT, ChangeState.IDENTICAL)
+        parts = compare(change.edits, tree) if has_some else ()
+        if carried and has_some and likeness(parts) >= LANDED:
+            state = ChangeState.LANDED
+        replaces = has_some and change.id in self._replace
+        if replaces:
+            edits, after = self._edits(change, tree, replace=True)
+            edits = refuse_dangling(edits, after)
+        # A change that stops the run is still laid under the next one as far as it goes, so that the next one's
+        # conflicts are its own.
+        is_there = state.is_carried and not replaces
+        self._made += _made(edits, state, replaces=replaces)
+        return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after, parts, replaces)
+
+    def _edits(self, change: Change, tree: Tree, *, replace: bool) -> tuple[list[EditPlan], Tree]:
+        """The edits of a change, each on what the ones before it leave, and what all of them leave."""
+        edits: list[EditPlan] = []
+        for edit in change.edits:
+            outcome = self._outcome(edit, tree, edits, replace=replace)
+            edits.append(EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None))
+            if outcome.after is not None:
+                tree = tree.with_files({edit.path: outcome.after})
+        return edits, tree
+
+    def _outcome(self, edit: Edit, tree: Tree, earlier: list[EditPlan], *, replace: bool) -> Outcome:
+        if isinstance(edit, RegenerateShim):
+            return self._regenerated(edit, tree, earlier)
+        outcome = edit.replace(tree) if replace else remembered(edit, tree, edit.plan)
+        if outcome.status is Status.DIFFERENT and replace:
+            return outcome
+        below = [*self._made, *(plan.edit for plan in earlier)]
+        return with_merge(edit, tree, outcome, [other for other in below if other.path == edit.path])
+
+    def _regenerated(self, edit: Edit, tree: Tree, earlier: list[EditPlan]) -> Outcome:
+        if any(plan.outcome.status in (Status.CONFLICT, Status.DIFFERENT) for plan in earlier):
+            return Outcome(Status.NOT_APPLICABLE, "torchgen", note="not run: other edits do not apply")
+        started = time.perf_counter()
+        outcome = edit.plan(tree)
+        self.torchgen_s += time.perf_counter() - started
+        return outcome
 
 
-def _plan_edit(edit: Edit, tree: Tree, earlier: list[EditPlan], clock: _Clock) -> EditPlan:
-    if not isinstance(edit, RegenerateShim):
-        outcome = remembered(edit, tree, edit.plan)
-        return EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None)
-    if any(plan.outcome.status in (Status.CONFLICT, Status.DIFFERENT) for plan in earlier):
-        return EditPlan(edit, Outcome(Status.NOT_APPLICABLE, "torchgen", note="not run: other edits do not apply"))
-    started = time.perf_counter()
-    outcome = edit.plan(tree)
-    clock.torchgen += time.perf_counter() - started
-    return EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None)
+def _made(edits: list[EditPlan], state: ChangeState, *, replaces: bool) -> list[Edit]:
+    """The edits whose text the tree has by now, with a reviewer's edits or without."""
+    if state is ChangeState.PRESENT and not replaces:
+        return []
+    done = {Status.APPLIES, Status.SATISFIED} | ({Status.DIFFERENT} if state is ChangeState.LANDED else set())
+    return [plan.edit for plan in edits if plan.outcome.status in done]
 
 
 def _state(edits: list[EditPlan], *, carried: bool, marked: bool) -> ChangeState:
@@ -126,7 +171,7 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
     """
     missing: dict[str, None] = {}
     for plan, tree in zip(plans, trees, strict=False):
-        if plan.state not in (ChangeState.IDENTICAL, ChangeState.PRESENT):
+        if not plan.state.is_carried or plan.replaces:
             missing.update(dict.fromkeys(filter(None, (lacking(need, tree) for need in plan.change.requires))))
     if missing:
         raise TreeError(
@@ -141,7 +186,7 @@ def _refuse_unmet_needs(series: Series, plans: list[ChangePlan], only: Collectio
     by_id = {change.id: change for change in series.changes}
     for plan in plans:
         for needed in plan.change.needs:
-            if needed in planned or plan.state in (ChangeState.IDENTICAL, ChangeState.PRESENT):
+            if needed in planned or plan.state.is_carried:
                 continue
             if not all(marker_holds(marker, tree) for marker in by_id[needed].upstream):
                 raise UsageError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from patchstack.cshim import parse_declarations
-from patchstack.edits.cxx_fragment import parse_cxx
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning.memo import remembered_answer
 from patchstack.series import Requirement, UpstreamMarker
+from patchstack.source.cxx import parse_cxx
 from patchstack.source.native_functions import NativeFunctions, YamlSyntaxError
 from patchstack.source.python import parse_python
 

@@ -289,7 +289,7 @@ def _staying(change: str, title: str, link: Link | None, landing: Landing | None
     pull = link.trailers.pull_request
     source, evidence = link.source.value, link.evidence.value
     if landing is not None and landing.reverted_by is None:
-        note = f"{pull.url if pull else ''} {landing}, but the tree does not have the change any more"
+        note = f"{pull.url if pull else ''} {landing}, so what comes now needs a pull request of its own"
         return PullFate(change, title, Become.NEW, note=note)
     note = "; ".join(filter(None, [str(landing) if landing else "", link.note]))
     return PullFate(change, title, Become.UPDATED, pull, source=source, evidence=evidence, note=note)

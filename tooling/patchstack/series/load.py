@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from patchstack.edits.load import load_edit
+from patchstack.edits.load import blob_ids, load_edit
 from patchstack.errors import ManifestError, UsageError
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
@@ -78,13 +78,27 @@ def load_series(name: str | None = None) -> Series:
         raise root.error(
             "a manifest format this version does not read", line=root.line_of("format"), expected=FORMAT, found=version
         )
-    changes = tuple(_load_change(section, folder, overlay) for section in root.sections("changes", "a change"))
+    bases = _bases(root)
+    changes = tuple(_load_change(section, folder, overlay, bases) for section in root.sections("changes", "a change"))
     root.finish()
+    unused = sorted(set(bases) - {edit.path for change in changes for edit in change.edits})
+    if unused:
+        raise root.error(f"'bases' names {unused[0]}, which no edit is made to", line=root.line_of("bases"))
     _check_unique(root, changes)
     return Series(folder.resolve().name, folder / "series.yaml", overlay, changes)
 
 
-def _load_change(section: Section, folder: Path, overlay: Overlay) -> Change:
+def _bases(root: Section) -> dict[str, tuple[str, ...]]:
+    """Path to the ids of blobs that the whole series was written against, for three-way merges."""
+    found: dict[str, tuple[str, ...]] = {}
+    for item in root.sections("bases", "a base", required=False):
+        path = item.path("path")
+        found[path] = (*found.get(path, ()), *blob_ids(item, "blobs"))
+        item.finish()
+    return found
+
+
+def _load_change(section: Section, folder: Path, overlay: Overlay, bases: Mapping[str, tuple[str, ...]]) -> Change:
     identity = section.text("id")
     if not _ID.match(identity):
         raise section.error(
@@ -101,7 +115,7 @@ def _load_change(section: Section, folder: Path, overlay: Overlay) -> Change:
         needs=section.texts("needs"),
         requires=tuple(_requirements(section)),
         upstream=tuple(_upstream(section)),
-        edits=tuple(load_edit(item, overlay) for item in section.sections("edits", "an edit")),
+        edits=tuple(load_edit(item, overlay, bases) for item in section.sections("edits", "an edit")),
         line=section.line,
         co_authors=tuple(CoAuthor.parse(text, where=section.at("co_authors")) for text in section.texts("co_authors")),
         test_plan=_lines(section, "test_plan", _COMMAND, "a command on one line"),

@@ -17,6 +17,7 @@ _INCLUDE = re.compile(rb"\s*#\s*(?:include|import)\s*[<\"]([^>\"]+)[>\"]")
 _NOTHING = re.compile(rb"\s*")
 _ATTRIBUTES = re.compile(rb"\s*(?:\[\[[^\n]*\]\]\s*)?")
 _DEFINE = re.compile(rb"\s*#\s*define\s+(\w+)")
+_BRACE = re.compile(rb"[{}]")
 _SEMICOLON = re.compile(rb"[ \t]*;")
 _TYPES = {
     "struct_specifier": "struct",
@@ -71,8 +72,9 @@ class Definition:
     """One named definition.
 
     Attributes:
-        kind: ``function``, ``kernel``, ``struct``, ``class``, ``union``, ``enum``, ``alias``, ``macro`` or
-            ``registration`` (a macro call at namespace scope).
+        kind: ``function``, ``kernel``, ``struct``, ``class``, ``union``, ``enum``, ``alias``, ``variable``
+            (with its value, outside types and functions), ``macro`` or ``registration`` (a macro call at namespace
+            scope).
         name: as written, qualification included (``Foo::bar``), template arguments left out.
         scope: the namespace and types around it, joined by ``::``; empty at the top.
         start: offset of the line it begins on, its template head and attributes included, comments above it not.
@@ -108,6 +110,7 @@ class CxxFile:
         includes: all include lines.
         namespaces: all namespaces, in the order they are opened.
         definitions: all named definitions outside functions, in order.
+        braces_pair: whether braces and ``#if`` pair; where they do, scopes are right even in a file that is ``broken``.
         broken: whether the grammar met something it could not read outside function bodies, or an ``#if`` has no end.
     """
 
@@ -119,6 +122,8 @@ class CxxFile:
         self.uncommented = found.uncommented
         self._comments = found.comments
         self._kernels = found.kernels
+        self._conditionals = found.conditionals
+        self.braces_pair = found.conditionals_pair and _pair(found.text)
         self.broken = tree.root_node.has_error or not found.conditionals_pair
         self.includes = tuple(self._find_includes(found))
         self.namespaces: tuple[Namespace, ...] = ()
@@ -145,6 +150,17 @@ class CxxFile:
         """The innermost namespace that encloses ``offset``."""
         inside = [space for space in self.namespaces if space.start < offset <= space.body_end]
         return max(inside, key=lambda space: space.start).name if inside else ""
+
+    def conditions_at(self, offset: int) -> tuple[str, ...]:
+        """The preprocessor branches that enclose ``offset``, outermost first: opening line and number of the branch."""
+        found = []
+        for conditional in reversed(self._conditionals):
+            for number, branch in enumerate(conditional.branches, 1):
+                if branch.start <= offset < branch.end:
+                    opening = conditional.branches[0].start
+                    line = self.uncommented[self.uncommented.rfind(b"#", 0, opening) : opening].replace(b"\\\n", b" ")
+                    found.append(f"{' '.join(line.decode(errors='replace').split())}, branch {number}")
+        return tuple(found)
 
     def comment_start(self, definition: Definition) -> int:
         """Offset of the comment lines directly above a definition, or its own start without any."""
@@ -226,6 +242,10 @@ class CxxFile:
             for child in node.named_children:
                 if child.type in _TYPES:
                     yield from self._definition(child, outer, scope)
+                elif child.type == "init_declarator":  # without a value it may be a declaration of what is elsewhere
+                    name = self._variable_name(child)
+                    if name:
+                        yield self._make("variable", name, scope, outer)
 
     def _make(self, kind: str, name: str, scope: str, node: Node, body: Node | None = None) -> Definition:
         end = node.end_byte
@@ -265,8 +285,32 @@ class CxxFile:
         name = declarator.child_by_field_name("declarator")
         return without_arguments(self._slice(name)) if name else ""
 
+    def _variable_name(self, node: Node) -> str:
+        named = node.child_by_field_name("declarator")
+        while named is not None and named.type not in ("identifier", "qualified_identifier"):
+            inner = [
+                child for child in named.named_children if "declarator" in child.type or "identifier" in child.type
+            ]
+            named = inner[0] if inner else None
+        return without_arguments(self._slice(named)) if named else ""
+
     def _slice(self, node: Node) -> str:
         return self._text[node.start_byte : node.end_byte].decode(errors="replace")
+
+
+def _pair(text: bytes) -> bool:
+    depth = 0
+    for match in _BRACE.finditer(text):
+        depth += 1 if match.group() == b"{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+@lru_cache(maxsize=32)
+def parse_cxx(data: bytes) -> CxxFile:
+    """Parse a file; the next edit of the same file starts from the content this one left."""
+    return CxxFile(data)
 
 
 def without_arguments(name: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from patchstack.source.cxx_conditionals import (
     Branch,
+    Conditional,
     Directive,
     find_conditionals,
     find_directives,
@@ -36,7 +37,11 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(rb"\[\[.*?\]\]", re.DOTALL)
 _KERNEL_ATTRIBUTE = re.compile(rb"\[\[\s*kernel\b")
 _METAL_QUALIFIER = re.compile(
-    rb"(?<!::)\b(?:device|constant|threadgroup|thread|kernel|vertex|fragment)\b(?=\s*[\w:*&(])"
+    rb"""
+      (?<!::)\b(?:device|constant|threadgroup|thread|kernel|vertex|fragment)\b(?=\s*[\w:*&(])
+    | (?:(?<=\)\ )|(?<=const\ ))(?:device|constant|threadgroup|thread)\b(?=\s*[{;])          # of a method
+    """,
+    re.VERBOSE,
 )
 _OBJC_BLOCK = re.compile(rb"@(?:interface|implementation|protocol)\b.*?@end\b", re.DOTALL)
 _OBJC_LINE = re.compile(rb"@(?:class|import)\b[^;]*;")
@@ -72,6 +77,7 @@ class Skeleton:
         uncommented: the file with its comments blanked and nothing else.
         comments: (start, end) of every comment in order.
         conditionals_pair: whether every ``#if`` has its ``#endif``.
+        conditionals: every ``#if`` to its ``#endif``, inner ones before those around them.
         directives: preprocessor lines in order, those in branches that are never compiled left out.
         macro_calls: macro calls at namespace scope in order.
         kernels: offsets at which the word ``kernel`` stood in a declaration, as a qualifier or an attribute.
@@ -81,6 +87,7 @@ class Skeleton:
     uncommented: bytes = b""
     comments: list[tuple[int, int]] = field(default_factory=list)
     conditionals_pair: bool = True
+    conditionals: list[Conditional] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
     macro_calls: list[MacroCall] = field(default_factory=list)
     kernels: list[int] = field(default_factory=list)
@@ -142,9 +149,9 @@ def _blank_directives(text: bytearray, result: Skeleton) -> None:
     directives = find_directives(bytes(text))
     for directive in directives:
         _blank(text, directive.start, directive.end)
-    conditionals, result.conditionals_pair = find_conditionals(directives)
+    result.conditionals, result.conditionals_pair = find_conditionals(directives)
     dead: list[Branch] = []
-    for conditional in conditionals:
+    for conditional in result.conditionals:
         never = never_compiled(conditional)
         dead += never
         for branch in [*never, *further_versions(bytes(text), conditional, never)]:

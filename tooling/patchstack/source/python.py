@@ -149,6 +149,14 @@ class PythonFile:
             return [self._text(n.child_by_field_name("name")) for n in self._definitions(node, kind)]
         return [self._text(n.child_by_field_name("left")) for n in self._below(node, ("assignment",))]
 
+    def scopes(self, node: Node) -> Iterator[tuple[str, str, Node]]:
+        """Name, kind (``class``, ``function``, ``assign``) and node of all that a body binds, also under ``if``."""
+        for kind in ("class", "function"):
+            for found in self._definitions(node, kind):
+                yield self._text(found.child_by_field_name("name")), kind, found
+        for found in self._below(node, ("assignment",)):
+            yield self._text(found.child_by_field_name("left")), "assign", found
+
     def alternatives(self, node: Node, step: Step) -> dict[str, int]:
         """What one more step of the same kind below ``node`` could have named, each with its line."""
         if step.kind in ("class", "function"):

@@ -7,6 +7,7 @@ they are.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -77,6 +78,13 @@ def find_lines(data: bytes, lines: bytes, start: int = 0, end: int | None = None
     return None
 
 
+def lines_end(data: bytes, at: int, lines: bytes) -> int:
+    """Offset behind ``lines`` where :func:`find_lines` found them at ``at``."""
+    for _ in lines.splitlines():
+        at = line_end(data, at)
+    return at
+
+
 def indentation(data: bytes, offset: int) -> bytes:
     """The blanks and tabs at the start of the line that holds ``offset``."""
     start = line_start(data, offset)
@@ -89,3 +97,8 @@ def indentation(data: bytes, offset: int) -> bytes:
 def line_number(data: bytes, offset: int) -> int:
     """The 1-based line that holds the byte at ``offset``; counting line feeds beats an index for a few look-ups."""
     return data.count(b"\n", 0, offset) + 1
+
+
+def digest(text: bytes) -> str:
+    """What identifies a piece of code, blanks aside: ``sha256:`` and 16 hexadecimal digits."""
+    return "sha256:" + hashlib.sha256(b" ".join(text.split())).hexdigest()[:16]
