@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import fake_gates
+from patchstack.messages.results import read_results
 from stackproof import cli
 from stackproof.gates import GATES, GateEntry
 from stackproof.github import workflow_commands
@@ -274,6 +276,34 @@ def test_a_bad_commit_in_the_middle_fails_the_run_although_the_whole_stack_passe
 
 
 @pytest.mark.usefixtures("every_gate")
+def test_a_report_can_be_quoted_in_the_message_of_the_commit_it_judged(
+    repository: Path, tmp_path: Path, three_gates: None
+) -> None:
+    file = tmp_path / "report.json"
+    invoke(repository, "--each-commit", "--json", str(file))
+    git = ["git", "-C", str(repository), "rev-parse", "main^{tree}", "stack/grid_sampler^{tree}"]
+    base, tree = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split()
+    run = read_results(file).of(base, tree)
+    assert run is not None
+    assert run.command == "validate-stack --each-commit"
+    assert str(tmp_path) not in run.command
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (cli.Request(), ""),
+        (cli.Request(repo=Path("/here"), jobs=7, verbose=True), ""),
+        (cli.Request(only=("lint", "build"), each_commit=True), " --each-commit --only lint,build"),
+        (cli.Request(series="/some/where", require=("lint",)), " --require lint"),
+        (cli.Request(series="grid_sampler", reference="2.11"), " --reference 2.11 --series grid_sampler"),
+        (cli.Request(today=datetime.date(2026, 11, 30)), " --today 2026-11-30"),
+    ],
+)
+def test_the_command_in_a_report_has_no_path_of_this_machine(request_: cli.Request, words: str) -> None:
+    assert cli.typed(request_) == f"validate-stack{words}"
+
+
 def test_the_only_commit_of_a_stack_is_judged_once(repository: Path) -> None:
     _, output = invoke(repository, "--each-commit", "--only", "passing")
     assert len(re.findall(r"^passing +passed", output, re.MULTILINE)) == 1

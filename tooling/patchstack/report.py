@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from patchstack.diffs import common_ends
 from patchstack.edits import Conflict
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
 from patchstack.planning.parts import Part
+from patchstack.pulls import Become, PullFate
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
@@ -30,6 +32,7 @@ class RunReport:
         plan: the plan.
         written: what was written, ``None`` for a dry run and after conflicts.
         dry_run: whether nothing was to be written.
+        pulls: what will become of each pull request.
         patches: files that ``--format-patch`` wrote.
         notes: sentences about the tree (stand-ins, for a reference tree).
         seconds: wall time of the parts by name.
@@ -41,6 +44,7 @@ class RunReport:
     plan: StackPlan
     written: Written | None = None
     dry_run: bool = False
+    pulls: tuple[PullFate, ...] = ()
     patches: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -48,6 +52,15 @@ class RunReport:
     @property
     def exit_code(self) -> ExitCode:
         return ExitCode.CONFLICT if self.plan.blocked else ExitCode.OK
+
+    @property
+    def submit_command(self) -> str:
+        """What to type next; ghstack gives its labels to every pull request that it opens."""
+        if not self.written or not self.written.commits:
+            return ""
+        new = {fate.change for fate in self.pulls if fate.becomes is Become.NEW}
+        labels = [label for commit in self.plan.commits if commit.change.id in new for label in commit.change.labels]
+        return f'ghstack submit --label "{",".join(dict.fromkeys(labels))}"' if labels else "ghstack submit"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -73,6 +86,8 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "conflicts": [
             {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
         ],
+        "pull_requests": [fate.as_json() for fate in report.pulls],
+        "submit_command": report.submit_command or None,
         "moved_by": dict(report.plan.moved_by),
         "patches": list(report.patches),
         "warnings": list(report.warnings),
@@ -89,6 +104,7 @@ def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dic
         "upstream_state": change.state.value,
         "commit": commits.get(change.change.id),
         "ops": list(change.change.ops),
+        "labels": list(change.change.labels),
         "markers": dict(change.markers),
         "likeness": round(change.likeness, 3) if change.parts else None,
         "parts": [_part_json(part) for part in change.parts],
@@ -155,8 +171,14 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
         hash_ = commits.get(change.change.id, "")
         yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]"
         yield from _state_lines(change, explain=explain)
+    if any(fate.pull_request for fate in report.pulls):  # a stack that was never submitted has nothing to tell
+        yield "pull requests, from the bottom of the stack up:"
+        for fate in report.pulls:
+            yield f"  {fate.position or '-'}  {fate}"
     yield from _conflict_lines(report)
     yield _conclusion(report)
+    if "--label" in report.submit_command:
+        yield f"to submit it with its labels: {report.submit_command} (first: apply-stack submit-check)"
 
 
 def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
@@ -255,8 +277,7 @@ def edit_diff(plan: EditPlan) -> list[str]:
         return []
     old = (plan.before or b"").decode(errors="replace").splitlines()
     new = after.decode(errors="replace").splitlines()
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     start = max(head - _CONTEXT, 0)
     behind = max(tail - _CONTEXT, 0)
     diff = difflib.unified_diff(
@@ -267,12 +288,3 @@ def edit_diff(plan: EditPlan) -> list[str]:
         lineterm="",
     )
     return [f"@@ line {start + 1} @@" if line.startswith("@@") else line for line in diff]
-
-
-def _common(left: list[str], right: list[str]) -> int:
-    count = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -23,6 +23,7 @@ from rich.console import Console
 from patchstack import __version__
 from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError, UsageError
+from patchstack.git import GitCommitHash
 from patchstack.git.process import GitCommandError
 from patchstack.series import load_series
 from stackproof.compat.errors import MALFORMED_RULE
@@ -133,11 +134,12 @@ def run(request: Request) -> RunReport:
     target = _target(request)
     commits = stack_commits(target, load_series(request.series)) if request.each_commit else ()
     stage = Stage(target.repository.root, selected(request.only), cache_dir(), request.jobs)
+    trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
     target.repository.close()
     with _terminations_interrupt(), watcher() as observer:
         outcome = run_stages(stage, _ranges(target, commits, _options(request)), observer)
     per_commit = [
-        CommitReport(commit.commit, commit.base, commit.title, results)
+        CommitReport(commit.commit, commit.base, commit.title, results, trees[commit.commit], trees[commit.base])
         for commit, results in zip(commits, outcome.results, strict=False)
     ]
     return RunReport(
@@ -150,7 +152,28 @@ def run(request: Request) -> RunReport:
         started=started,
         seconds=time.perf_counter() - clock,
         environment=describe_environment(),
+        base_tree=trees[target.base],
+        head_tree=trees[target.head],
+        command=typed(request),
     )
+
+
+def typed(request: Request) -> str:
+    """The command as another person would type it: without paths, and without what changes no result."""
+    words = ["validate-stack"]
+    if request.reference:
+        words += ["--reference", request.reference]
+    if request.series and "/" not in request.series:
+        words += ["--series", request.series]
+    if request.each_commit:
+        words.append("--each-commit")
+    for option, names in (("--only", request.only), ("--require", request.require)):
+        words += [option, ",".join(names)] if names else []
+    return " ".join([*words, *(["--today", str(request.today)] if request.today else [])])
+
+
+def _names_of(target: Target, commits: Sequence[StackCommit]) -> set[GitCommitHash]:
+    return {target.base, target.head, *(name for commit in commits for name in (commit.commit, commit.base))}
 
 
 def exit_code(report: RunReport, required: Sequence[str]) -> int:

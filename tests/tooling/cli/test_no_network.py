@@ -74,6 +74,7 @@ COMMANDS: dict[str, Arguments] = {
     "dry run": lambda checkout: checkout.arguments("--dry-run", "--explain"),
     "format-patch": lambda checkout: checkout.arguments("--format-patch", str(checkout.lab.root / "mail")),
     "drift": drift,
+    "submit-check": lambda checkout: ["submit-check", "--repo", str(checkout.path)],
 }
 """One line for each command; all are run on a checkout with a remote whose ``main`` it is behind."""
 
@@ -81,7 +82,7 @@ COMMANDS: dict[str, Arguments] = {
 @pytest.fixture
 def remote(checkout: Checkout) -> Checkout:
     """A checkout with everything that could tempt a command to look at the network."""
-    checkout.git("remote", "add", "origin", "https://invalid.example/pytorch.git")
+    checkout.git("remote", "add", "origin", "https://invalid.example/github.com/pytorch/pytorch.git")
     checkout.git("update-ref", "refs/remotes/origin/main", "main~1")
     checkout.git("config", "branch.main.remote", "origin")
     checkout.git("config", "branch.main.merge", "refs/heads/main")
@@ -164,9 +165,10 @@ def test_the_kernel_is_asked_for_no_internet_socket(remote: Checkout, tmp_path: 
 
 # The seeded faults: each watch sees what it is for.
 
-SOCKET = (
-    "import patchstack.planning.planner as planner\nplanner._select = lambda *args: __import__('socket').socket()\n"
-)
+SOCKET = """
+import patchstack.git.repository as repository
+repository.Repository.open = classmethod(lambda *args: __import__("socket").socket())
+"""
 CHILD = """
 import patchstack.planning.planner as planner
 import subprocess

@@ -65,15 +65,6 @@ def test_git_am_takes_a_first_line_for_a_mail_header(mailed: Mail, line: str) ->
     assert mailed(below.render()) == below.render()
 
 
-def test_git_am_splits_a_mail_at_a_separator_line(sandbox: Sandbox, tmp_path: Path) -> None:
-    message = _message("From 0123 Mon Sep 17 00:00:00 2001")
-    base = sandbox.text_commit("one\n", "Base\n")
-    tip = sandbox.text_commit("two\n", message.render(), base)
-    mail = sandbox.git("format-patch", "--stdout", f"{base}..{tip}")
-    assert "mail-separator" in {f.rule for f in check_message(message)}
-    assert sandbox.line("mailsplit", f"-o{tmp_path}", stdin=mail) == "2"
-
-
 @pytest.mark.parametrize(
     "title",
     [
@@ -95,38 +86,6 @@ def test_what_git_am_leaves_of_a_title_is_known(mailed: Mail, title: str) -> Non
     assert mailed_text == f"{mailed_title(title)}\n\nProse.\n"
     refused_by_us = any(f.rule == "title-mail" for f in check_message(Message(title)))
     assert refused_by_us is (mailed_text != f"{title}\n\nProse.\n")
-
-
-def test_git_am_makes_one_space_of_several_in_a_title(mailed: Mail) -> None:
-    assert mailed("[MPS] Add  x\n") == "[MPS] Add x\n"
-
-
-def test_an_editor_session_drops_lines_that_start_with_a_hash() -> None:
-    text = _message("# Heading").render()
-    kept = subprocess.run(["git", "stripspace", "-s"], input=text.encode(), capture_output=True, check=True).stdout
-    assert b"Heading" not in kept
-    assert "comment-line" in {f.rule for f in check_message(_message("# Heading"))}
-
-
-def test_ghstack_follows_a_quoted_pull_request_instead_of_the_trailer() -> None:
-    message = _message("Like Pull-Request: https://github.com/pytorch/pytorch/pull/1 did.")
-    link = ghstack.diff.PullRequestResolved.search(message.render(), "github.com")
-    assert link is not None
-    assert link.number == 1
-    assert "pull-request-quoted" in {f.rule for f in check_message(message)}
-
-
-def test_ghstack_does_not_count_a_short_pull_request() -> None:
-    assert ghstack.diff.PullRequestResolved.search("T\n\nPull-Request: #12\n", "github.com") is None
-    assert "pull-request-short" in {f.rule for f in check_message(Message("[MPS] T", "Pull-Request: #12"))}
-
-
-def test_ghstack_takes_a_line_of_prose_for_its_source_id() -> None:
-    message = _message("ghstack-source-id: is a tree")
-    found = ghstack.submit.RE_GHSTACK_SOURCE_ID.search(message.render())
-    assert found is not None
-    assert found[1] == "is a tree"
-    assert "ghstack-key" in {f.rule for f in check_message(message)}
 
 
 @pytest.mark.parametrize("bullet", ["*", "-"])
@@ -158,10 +117,6 @@ def test_ghstack_glues_its_trailers_to_the_prose_below_a_trailer(line: str, rule
     assert "After.\nghstack-source-id: " in submitted
     assert _git_trailers(submitted) == []
     assert rule in {f.rule for f in check_message(message)}
-
-
-def test_ghstack_breaks_lines_at_odd_separators() -> None:
-    assert "two\nlines" in ghstack.trailers.interpret_trailers("[MPS] T\n\ntwo\u2028lines\n", list(GHSTACK.lines))
 
 
 def _git_trailers(text: str) -> list[str]:

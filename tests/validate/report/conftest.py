@@ -50,8 +50,8 @@ BROKEN = GateResult("lint", Verdict.FAILED, cases=1, failed=1, reason="malformed
 def report() -> RunReport:
     """A stack of two commits, the first of which is fine; the run was interrupted."""
     commits = [
-        CommitReport("1" * 40, "0" * 40, "[MPS] First & foremost", [PASSED, NOT_RUN]),
-        CommitReport("2" * 40, "1" * 40, "[MPS] Second", [NUMERICAL, PASSED, NOT_RUN, BROKEN]),
+        CommitReport("1" * 40, "0" * 40, "[MPS] First & foremost", [PASSED, NOT_RUN], "b" * 40, "a" * 40),
+        CommitReport("2" * 40, "1" * 40, "[MPS] Second", [NUMERICAL, PASSED, NOT_RUN, BROKEN], "c" * 40, "b" * 40),
     ]
     return RunReport(
         "/some/where",
@@ -63,4 +63,7 @@ def report() -> RunReport:
         started=datetime.datetime(2026, 11, 30, 8, 0, 1, 500, tzinfo=datetime.timezone.utc),
         seconds=14.5,
         environment={"torch": "2.13.0", "platform": "<any>"},
+        base_tree="a" * 40,
+        head_tree="c" * 40,
+        command="validate-stack",
     )

@@ -31,6 +31,15 @@ def test_verdict_and_gates_of_the_whole_are_at_the_top_and_commits_below(report:
     assert [gate["name"] for gate in read["commits"][0]["gates"]] == ["fc-window", "build"]
 
 
+def test_the_trees_that_were_judged_are_named_and_the_command_too(report: RunReport) -> None:
+    read = json.loads(render(report))
+    assert (read["base_tree"], read["head_tree"], read["command"]) == ("a" * 40, "c" * 40, "validate-stack")
+    assert [(commit["base_tree"], commit["tree"]) for commit in read["commits"]] == [
+        ("a" * 40, "b" * 40),
+        ("b" * 40, "c" * 40),
+    ]
+
+
 def test_what_json_does_not_know_becomes_text() -> None:
     assert plain({1: {3}, "path": b"x", "tuple": (1, None, True, 0.5)}) == {
         "1": [3],

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
-from patchstack.planning import StackPlan, plan_stack
+from patchstack.planning import plan_stack
 from patchstack.report import RunReport
 from patchstack.series import load_series
-from patchstack.stack.execute import check_messages, write_stack
+from patchstack.stack.compose import Composer, Evidence, read_evidence
+from patchstack.stack.execute import check_messages, read_links, write_stack
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
 from patchstack.stack.switch import Switch
@@ -34,6 +35,8 @@ class Request:
     format_patch: Path | None = None
     checkout: bool = False
     force: bool = False
+    results: Path | None = None
+    bench: tuple[str, ...] = ()
 
 
 def run(request: Request) -> RunReport:
@@ -60,11 +63,13 @@ def run(request: Request) -> RunReport:
         if switch:
             switch.require_possible()
         plan = plan_stack(repository, series, onto.commit, only=request.only, replace=request.replace)
+        evidence = read_evidence(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if not plan.blocked and plan.commits and not request.dry_run:
-            report = _write(request, report, switch)
-        elif plan.commits:
-            _check_planned_messages(plan)
+            report = _write(request, report, switch, evidence)
+        elif not plan.blocked:
+            check_messages(plan.series, Composer(plan, evidence=evidence).messages())  # a dry run finds bad ones too
+            report = replace(report, pulls=read_links(repository, plan, branch).fates)
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
 
@@ -83,7 +88,7 @@ def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, .
     if repo and reference:
         raise UsageError("--repo and --reference do not go together")
     if not reference:
-        return repo or _current_folder(), ()
+        return repo or current_folder(), ()
     from patchstack.reference import build_reference
     from patchstack.reference.progress import for_this_terminal
 
@@ -91,7 +96,12 @@ def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, .
     return tree.path, tree.notes
 
 
-def _current_folder() -> Path:
+def current_folder() -> Path:
+    """Where the command was typed.
+
+    Raises:
+        TreeError: that folder is gone.
+    """
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -99,7 +109,7 @@ def _current_folder() -> Path:
         raise TreeError(problem, next_command="cd to a checkout, or --repo PATH") from None
 
 
-def _write(request: Request, report: RunReport, switch: Switch | None) -> RunReport:
+def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Evidence) -> RunReport:
     repository = report.repository
     written = write_stack(
         repository,
@@ -108,18 +118,12 @@ def _write(request: Request, report: RunReport, switch: Switch | None) -> RunRep
         force=request.force,
         switch=switch,
         identity_may_stand_in=request.reference is not None,
+        evidence=evidence,
     )
-    report = replace(report, written=written)
+    report = replace(report, written=written, pulls=written.pulls)
     if request.format_patch:
         from patchstack.mailbox import format_patches
 
         files = format_patches(repository, report.plan.onto, written.tip, request.format_patch)
         report = replace(report, patches=tuple(str(file) for file in files))
     return report
-
-
-def _check_planned_messages(plan: StackPlan) -> None:
-    """A dry run finds bad messages too."""
-    from patchstack.messages.model import Message
-
-    check_messages(plan.series, tuple(Message(c.change.title, c.change.body) for c in plan.commits))

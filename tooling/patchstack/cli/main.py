@@ -19,6 +19,7 @@ from patchstack import __version__
 from patchstack.cli.apply import Request, run
 from patchstack.cli.drift import drift
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.git.process import GitCommandError
 from patchstack.report import as_json, lines
@@ -40,6 +41,8 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--format-patch", type=click.Path(path_type=Path), metavar="DIR", help="Also write a mailbox series.")
 @click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
+@click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Quote this validate-stack --json.")
+@click.option("--bench", multiple=True, metavar="[CHANGE=]FILE", help="Quote this Markdown table; may be repeated.")
 @click.version_option(__version__, prog_name="apply-stack")
 @click.pass_context
 def command(
@@ -57,6 +60,8 @@ def command(
     format_patch: Path | None,
     checkout: bool,
     force: bool,
+    results: Path | None,
+    bench: tuple[str, ...],
 ) -> None:
     """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
 
@@ -69,7 +74,21 @@ def command(
     if onto is None:
         raise click.MissingParameter(ctx=context, param_hint="'--onto'", param_type="option")
     request = Request(
-        onto, repo, reference, series, branch, only, replace, dry_run, explain, as_json_, format_patch, checkout, force
+        onto,
+        repo,
+        reference,
+        series,
+        branch,
+        only,
+        replace,
+        dry_run,
+        explain,
+        as_json_,
+        format_patch,
+        checkout,
+        force,
+        results,
+        bench,
     )
     report = run(request)
     if request.as_json:
@@ -80,6 +99,7 @@ def command(
 
 
 command.add_command(drift)
+command.add_command(submit_check)
 
 
 def _require_no_options(context: click.Context) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from patchstack.messages.ghstack_rules import GHSTACK_RULES
 from patchstack.messages.git_rules import GIT_RULES
 from patchstack.messages.model import Message, MessageFinding, Part, Severity
+from patchstack.messages.paragraphs import is_trailer_block, split_final_paragraph
 from patchstack.messages.rule import Draft, Rule, shortened
 from patchstack.messages.title_rules import TITLE_RULES
 from patchstack.messages.trailers import parse_message
@@ -25,14 +26,26 @@ def check_message(message: Message) -> tuple[MessageFinding, ...]:
 
 
 def check_text(text: str) -> tuple[MessageFinding, ...]:
-    """What is wrong with the message of an existing commit; also sees how its paragraphs are laid out."""
-    return _check(Draft(parse_message(text), text))
+    """What is wrong with the message of an existing commit; also sees how its paragraphs are laid out.
+
+    Trailers of others (``Signed-off-by``) do no harm where they belong, in the final paragraph: ghstack adds its own
+    below them.
+    """
+    final = split_final_paragraph(text.partition("\n")[2])[1]
+    belongs = shortened(final[0]) if is_trailer_block(final) else None
+    findings = _check(Draft(parse_message(text), text))
+    return tuple(f for f in findings if f.rule != "trailers-in-body" or f.found != belongs)
 
 
 def check_series(messages: Sequence[Message]) -> tuple[MessageFinding, ...]:
     """What is wrong with the messages of a whole stack, each alone and all together."""
     alone = tuple(finding for message in messages for finding in check_message(message))
-    return (*alone, *_equal_titles(messages), *_pull_requests(messages))
+    return (*alone, *check_together(messages))
+
+
+def check_together(messages: Sequence[Message]) -> tuple[MessageFinding, ...]:
+    """What is wrong with the messages of a stack together, whatever each of them says."""
+    return (*_equal_titles(messages), *_pull_requests(messages))
 
 
 def refused(findings: Sequence[MessageFinding]) -> tuple[MessageFinding, ...]:

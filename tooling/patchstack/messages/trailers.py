@@ -13,14 +13,19 @@ from dataclasses import dataclass
 
 from patchstack.errors import ManifestError, RefError
 from patchstack.git.model import Commit
-from patchstack.messages.model import CoAuthor, GhstackTrailers, Message
+from patchstack.messages.model import CoAuthor, GhstackTrailers, Message, PullRequest
 from patchstack.messages.paragraphs import split_final_paragraph, strip_space
 
 _CO_AUTHOR = re.compile(r"co-authored-by: (?P<person>.*)", re.IGNORECASE)
 # Older ghstack wrote the key with spaces, where git sees no trailer at all; today's reads both alike.
 _OLD_PULL_REQUEST = re.compile(r"Pull Request resolved: (?=https://)")
 # What ghstack takes for the pull request of a commit: the first of these anywhere in the message.
-_LINK = re.compile(r"(?:Pull Request resolved|Pull-Request-resolved|Pull-Request): (?P<url>https://\S+?/pull/\d+)")
+_LINK = re.compile(
+    r"(?:Pull Request resolved|Pull-Request-resolved|Pull-Request): "
+    r"(?P<url>https://(?P<host>[^/]+)/(?P<owner>[^/]+)/(?P<name>[^/]+)/pull/(?P<number>\d+))"
+)
+# The other thing it takes for one, from its early days.
+_METADATA = re.compile(r"gh-metadata: (?P<owner>[^/]+) (?P<name>[^/]+) (?P<number>\d+) gh/[a-zA-Z0-9-]+/\d+/head")
 _MENTION = re.compile(r"(?<!\w)@(?=[A-Za-z0-9])")
 
 
@@ -96,6 +101,20 @@ def extract(text: str) -> GhstackTrailers:
     The one change made: the old key ``Pull Request resolved`` becomes ``Pull-Request``.
     """
     return parse_message(text).ghstack
+
+
+def linked_by_ghstack(text: str, github: str = "github.com") -> PullRequest | None:
+    """The pull request that ghstack takes a commit for, wherever in the message it is named.
+
+    Args:
+        text: the whole message.
+        github: host of GitHub; links to others do not count.
+    """
+    found = next((link for link in _LINK.finditer(text) if link["host"] == github), None) or _METADATA.search(text)
+    if found is None:
+        return None
+    repository, number = f"{found['owner']}/{found['name']}", int(found["number"])
+    return PullRequest(f"https://{github}/{repository}/pull/{number}", repository, number)
 
 
 def without_ghstack(text: str) -> str:

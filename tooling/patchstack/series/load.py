@@ -11,11 +11,15 @@ from patchstack.edits.load import blob_ids, load_edit
 from patchstack.errors import ManifestError, UsageError
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
+from patchstack.messages.model import CoAuthor
 from patchstack.series.model import Change, Requirement, Series, UpstreamMarker
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
 FORMAT = "1"
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+_COMMAND = re.compile(r"\S(?:[^\n\r`]*\S)?\Z")
+_LABEL = re.compile(r"[^\s,](?:[^,\n\r]*[^\s,])?\Z")  # ghstack splits its --label at commas
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9_.-]+)?\Z")
 
 
 def data_root() -> Path:
@@ -113,9 +117,23 @@ def _load_change(section: Section, folder: Path, overlay: Overlay, bases: Mappin
         upstream=tuple(_upstream(section)),
         edits=tuple(load_edit(item, overlay, bases) for item in section.sections("edits", "an edit")),
         line=section.line,
+        co_authors=tuple(CoAuthor.parse(text, where=section.at("co_authors")) for text in section.texts("co_authors")),
+        test_plan=_lines(section, "test_plan", _COMMAND, "a command on one line"),
+        labels=_lines(section, "labels", _LABEL, "a label without a comma"),
+        cc=_lines(section, "cc", _ACCOUNT, "an account or organization/team, without @"),
     )
     section.finish()
     return change
+
+
+def _lines(section: Section, key: str, form: re.Pattern[str], what: str) -> tuple[str, ...]:
+    values = section.texts(key)
+    for value in values:
+        if not form.match(value):
+            raise section.error(
+                f"'{key}' has an entry that cannot be used", line=section.line_of(key), expected=what, found=repr(value)
+            )
+    return values
 
 
 def _message(section: Section, folder: Path) -> str:

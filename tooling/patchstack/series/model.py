@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchstack.manifest.overlay import Overlay
+from patchstack.messages.model import CoAuthor
 
 if TYPE_CHECKING:
     from patchstack.edits.model import Edit
@@ -64,6 +65,10 @@ class Change:
         upstream: signs that upstream already carries the change; all of them must hold.
         edits: in the order they are planned.
         line: line of the manifest, for messages.
+        co_authors: who shares the credit.
+        test_plan: commands for a reviewer, one a line.
+        labels: labels for a new pull request, for ``ghstack submit --label``.
+        cc: accounts to notify, without ``@``.
     """
 
     id: str
@@ -75,6 +80,10 @@ class Change:
     upstream: tuple[UpstreamMarker, ...]
     edits: tuple[Edit, ...]
     line: int
+    co_authors: tuple[CoAuthor, ...] = ()
+    test_plan: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    cc: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
-"""The branch as it is now: whose commits it holds, and what ghstack wrote into them."""
+"""The branch as it is now: whose commits it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from patchstack.errors import RefError, TreeError
 from patchstack.git import GitCommitHash, Repository
 from patchstack.git.model import Commit
 from patchstack.git.process import GitCommandError
-from patchstack.messages.trailers import OldMessage, same_prose
+from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made
 from patchstack.stack.refs import Refs
 
@@ -25,23 +25,18 @@ class Branch:
         tip: where it points, ``None`` when it does not exist.
         own: its commits that the tool made (or that ghstack rewrote from such), top first.
         foreign: its other commits that are not upstream's, top first.
-        change_of: id of an own commit to the id of the change it was made from.
+        upstream: tips of upstream's branches.
     """
 
     name: str
     tip: GitCommitHash | None
     own: tuple[Commit, ...] = ()
     foreign: tuple[Commit, ...] = ()
-    change_of: Mapping[str, str] = field(default_factory=dict)
+    upstream: tuple[GitCommitHash, ...] = ()
 
     @property
     def ref(self) -> str:
         return f"refs/heads/{self.name}"
-
-    @property
-    def old_messages(self) -> tuple[OldMessage, ...]:
-        """The messages whose trailers a new stack takes over."""
-        return tuple(OldMessage(c.message, self.change_of.get(c.hash), c.hash) for c in (*self.own, *self.foreign))
 
     def require_own(self) -> None:
         """Refuse to go on where the branch holds work of somebody else.
@@ -68,33 +63,24 @@ def read_branch(repository: Repository, refs: Refs, onto: GitCommitHash, made: S
         TreeError: its history cannot be read.
     """
     if refs.tip is None:
-        return Branch(refs.name, None)
+        return Branch(refs.name, None, upstream=tuple(refs.upstream))
     upstream = [f"^{hash_}" for hash_ in (onto, *refs.upstream)]
     own: list[Commit] = []
     others: list[Commit] = []
-    origins: dict[str, Made] = {}
-    by_hash = {entry.commit: entry for entry in made}
+    bases: set[str] = set()
+    identifier = Identifier(made)
     for hash_ in _rev_list(repository, refs.tip, *upstream):
         commit = repository.commit(hash_)
-        origin = by_hash.get(hash_) or _rewritten_from(commit, made)
-        if origin is None:
+        known = identifier.made_as(commit)
+        if known is None or known.made is None:
             others.append(commit)
         else:
             own.append(commit)
-            origins[hash_] = origin
+            bases.add(known.made.onto)
     if others and own:
-        below = _bases_kept_elsewhere(repository, refs, upstream, {origin.onto for origin in origins.values()})
+        below = _bases_kept_elsewhere(repository, refs, upstream, bases)
         others = [commit for commit in others if commit.hash not in below]
-    changes = {hash_: origin.change for hash_, origin in origins.items()}
-    return Branch(refs.name, refs.tip, tuple(own), tuple(others), changes)
-
-
-def _rewritten_from(commit: Commit, made: Iterable[Made]) -> Made | None:
-    """The record of the commit that ghstack rewrote into this one: same tree, same words, its trailers added."""
-    for entry in made:
-        if entry.tree == commit.tree and same_prose(entry.message, commit.message):
-            return entry
-    return None
+    return Branch(refs.name, refs.tip, tuple(own), tuple(others), tuple(refs.upstream))
 
 
 def _bases_kept_elsewhere(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patchstack.errors import ManifestError, RefError
 from patchstack.git import GitCommitHash, GitTreeHash, Repository
 from patchstack.messages.model import Message, MessageFinding
 from patchstack.messages.rules import check_series, refused
-from patchstack.messages.trailers import Carried, carry
 from patchstack.planning import ChangePlan, StackPlan
+from patchstack.pulls import Become, PullFate, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
 from patchstack.stack.checkout import uses_of
+from patchstack.stack.compose import NOTHING, Composer, Evidence
 from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
 from patchstack.stack.lock import run_lock
 from patchstack.stack.move import backup_ref, move_branch
@@ -45,7 +46,7 @@ class Written:
         commits: bottom first.
         moved: whether the branch was moved; ``False`` when it pointed there already.
         backup: ref that keeps the old tip with what the new stack does not have; empty when there was no such thing.
-        carried: ids of the changes whose ghstack trailers were taken over.
+        pulls: what will become of each pull request.
         warnings: sentences for the user.
         seconds: wall time of writing.
     """
@@ -55,7 +56,7 @@ class Written:
     commits: tuple[NewCommit, ...] = ()
     moved: bool = False
     backup: str = ""
-    carried: tuple[str, ...] = ()
+    pulls: tuple[PullFate, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -68,6 +69,7 @@ def write_stack(
     force: bool = False,
     switch: Switch | None = None,
     identity_may_stand_in: bool = False,
+    evidence: Evidence = NOTHING,
 ) -> Written:
     """Write the commits of ``plan`` and move the branch to the last one.
 
@@ -75,11 +77,13 @@ def write_stack(
         force: overwrite a branch that holds commits of somebody else; its old tip is kept in a backup ref.
         switch: check the branch out afterwards, in a worktree that may have it checked out already.
         identity_may_stand_in: go on with a placeholder where git has no identity; for reference trees.
+        evidence: results and tables that the messages quote.
 
     Raises:
         RefError: another run is at work, the branch is in use or holds foreign commits, or it moved meanwhile.
         TreeError: no identity, signing fails, or the store cannot be written.
         ManifestError: a commit message breaks a rule.
+        UsageError: the results of ``evidence`` are about other trees.
     """
     started = time.perf_counter()
     with run_lock(repository) as lock:
@@ -90,39 +94,54 @@ def write_stack(
         if not force:
             branch.require_own()
         _refuse_used(repository, branch, switch)
-        carried = carry(branch.old_messages, {change.id: change.title for change in plan.series.changes})
+        links = link_stack(repository, plan, branch, record.read())
         onto_date = repository.commit(plan.onto).committed_at
         signature = read_signature(repository, onto_date, may_stand_in=identity_may_stand_in)
-        messages = {change.change.id: _message(change, carried) for change in plan.commits}
-        findings = check_messages(plan.series, tuple(messages.values()))
+        composer = Composer(plan, links.by_change, evidence)
+        check_messages(plan.series, composer.messages())  # before anything is written
         with ObjectWriter(repository, lock.scratch) as writer:
-            commits = _write_objects(writer, plan, messages, _Signing(repository, branch, signature))
+            trees = _write_trees(writer, plan)
+            runs = composer.runs(repository.commit(plan.onto).tree, trees)
+            messages = composer.messages(runs)
+            findings = check_messages(plan.series, messages)
+            commits = _write_commits(writer, plan, trees, messages, _Signing(repository, branch, signature))
         tip = commits[-1].hash if commits else plan.onto
         if switch:
             switch.rehearse(tip, lock.scratch)
-        dropped = _dropped(plan, carried)
         moved, backup = False, ""
         if commits and branch.tip != tip:
             record.append(
                 Made(c.hash, c.tree, plan.series.name, c.change.change.id, c.message, plan.onto) for c in commits
             )
-            backup = backup_ref(branch) if branch.foreign or dropped else ""
+            backup = backup_ref(branch) if branch.foreign or links.left_out else ""
             move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])
             moved = True
         late = switch.finish(tip) if switch else ""
     anonymous = f"git has no identity here; the author is {PLACEHOLDER.name}" if signature.placeholder else ""
     own = filter(None, [late, anonymous])
-    warnings = (*map(str, findings), *_left_behind(carried), *_dropped_warnings(dropped, backup), *own)
+    warnings = (*map(str, findings), *_left_behind(links, backup), *composer.untested(runs), *own)
     return Written(
         branch=branch_name,
         tip=tip,
         commits=tuple(commits),
         moved=moved,
         backup=backup,
-        carried=tuple(change for change in carried.by_change if change in messages),
+        pulls=links.fates,
         warnings=warnings,
         seconds={"write": time.perf_counter() - started},
     )
+
+
+def read_links(repository: Repository, plan: StackPlan, branch_name: str) -> StackLinks:
+    """What a run would take over from earlier stacks; for a run that writes nothing.
+
+    Raises:
+        RefError: as for :func:`write_stack`.
+        TreeError: the record or the branch cannot be read.
+    """
+    made = Record(repository).read()
+    branch = read_branch(repository, read_refs(repository, branch_name), plan.onto, made)
+    return link_stack(repository, plan, branch, made)
 
 
 def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[MessageFinding, ...]:
@@ -140,28 +159,14 @@ def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[Messa
     return tuple(finding for finding in findings if finding not in bad)
 
 
-def _message(change: ChangePlan, carried: Carried) -> Message:
-    message = Message(title=change.change.title, body=change.change.body)
-    trailers = carried.by_change.get(change.change.id)
-    return message.with_ghstack(trailers) if trailers else message
-
-
-def _left_behind(carried: Carried) -> tuple[str, ...]:
-    return tuple(
-        f"the pull request of '{message.title}' stays behind: no change of the series answers to it"
-        for message in carried.unclaimed
-    )
-
-
-def _dropped(plan: StackPlan, carried: Carried) -> list[str]:
-    """Ids of submitted changes that ``--only`` leaves out; their trailers are then on no commit of the branch."""
-    planned = {change.change.id for change in plan.changes}
-    return [change for change in carried.by_change if change not in planned]
-
-
-def _dropped_warnings(dropped: list[str], backup: str) -> tuple[str, ...]:
+def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
+    """Warnings about pull requests that need a person."""
     kept = f"; the branch as it was is kept as {backup}, put it back before the next full run" if backup else ""
-    return tuple(f"--only leaves out '{change}', which has a pull request{kept}" for change in dropped)
+    for fate in links.fates:
+        if fate.becomes is Become.LEFT_OUT:
+            yield f"--only leaves out '{fate.change}', which has a pull request{kept}"
+        elif fate.next_command or (fate.note and fate.becomes is Become.NEW):
+            yield str(fate)
 
 
 def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None) -> None:
@@ -187,17 +192,27 @@ class _Signing:
         return SignedCommits(self.repository, self.branch.own if self.signature.sign else ())
 
 
-def _write_objects(
-    writer: ObjectWriter, plan: StackPlan, messages: Mapping[str, Message], signing: _Signing
+def _write_trees(writer: ObjectWriter, plan: StackPlan) -> list[GitTreeHash]:
+    trees: list[GitTreeHash] = []
+    files: dict[str, bytes] = {}
+    for change in plan.commits:
+        files.update(change.files)
+        trees.append(writer.tree(change.tree, files))
+    return trees
+
+
+def _write_commits(
+    writer: ObjectWriter,
+    plan: StackPlan,
+    trees: Sequence[GitTreeHash],
+    messages: Sequence[Message],
+    signing: _Signing,
 ) -> list[NewCommit]:
     commits: list[NewCommit] = []
     parent = plan.onto
-    files: dict[str, bytes] = {}
     known, signature = signing.known(), signing.signature
-    for index, change in enumerate(plan.commits):
-        files.update(change.files)
-        tree = writer.tree(change.tree, files)
-        text = messages[change.change.id].render()
+    for index, (change, tree, message) in enumerate(zip(plan.commits, trees, messages, strict=True)):
+        text = message.render()
         made = known.find(tree, parent, text, signature, index)
         parent = made or writer.commit(tree, [parent], text, signature, index)
         commits.append(NewCommit(change, parent, tree, text))

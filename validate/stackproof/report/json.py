@@ -22,6 +22,9 @@ def as_json(report: RunReport) -> dict[str, Any]:
         "repository": report.repository,
         "base": report.base,
         "head": report.head,
+        "base_tree": report.base_tree,
+        "head_tree": report.head_tree,
+        "command": report.command,
         "started": report.started.isoformat(),
         "seconds": round(report.seconds, 3),
         "environment": dict(report.environment),
@@ -52,6 +55,8 @@ def _commit(commit: CommitReport) -> dict[str, Any]:
     return {
         "commit": commit.commit,
         "base": commit.base,
+        "tree": commit.tree,
+        "base_tree": commit.base_tree,
         "title": commit.title,
         "verdict": overall(commit.results).value,
         "gates": [_gate(result) for result in commit.results],

@@ -38,12 +38,16 @@ class CommitReport:
         base: its first parent.
         title: first line of its message.
         results: one for each gate that was asked for.
+        tree: id of its tree.
+        base_tree: id of its parent's tree.
     """
 
     commit: str
     base: str
     title: str
     results: Sequence[GateResult]
+    tree: str = ""
+    base_tree: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -64,6 +68,9 @@ class RunReport:
         started: when, with its time zone.
         seconds: wall time.
         environment: versions and platform, by name.
+        base_tree: id of the tree of ``base``: a message may change a commit's id, its tree stays.
+        head_tree: id of the tree of ``head``.
+        command: what was typed, without what is of this machine only (paths, processes at once).
     """
 
     repository: str
@@ -75,6 +82,9 @@ class RunReport:
     started: datetime.datetime = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     seconds: float = 0.0
     environment: Mapping[str, str] = field(default_factory=dict)
+    base_tree: str = ""
+    head_tree: str = ""
+    command: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -1,0 +1,37 @@
+"""``apply-stack submit-check``: what ghstack would do, before it is typed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from patchstack.cli.apply import current_folder
+from patchstack.cli.output import print_lines
+from patchstack.git import Repository
+from patchstack.pulls.submit_checks import check_submit
+from patchstack.pulls.submit_report import as_json, lines
+from patchstack.stack.refs import check_name
+
+
+@click.command("submit-check")
+@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
+@click.option("--branch", metavar="NAME", help="Branch to submit (default: what is checked out, as ghstack does).")
+@click.option("--remote", metavar="NAME", help="Remote to submit to (default: that of .ghstackrc, else origin).")
+@click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
+def submit_check(repo: Path | None, branch: str | None, remote: str | None, as_json_: bool) -> None:
+    """Say which pull requests `ghstack` would open or update, and what would go wrong; asks nobody, changes nothing.
+
+    Exit codes: 0 ready, 2 usage, 3 something would go wrong, 4 not a usable repository, 1 internal error.
+    """
+    with Repository.open(repo or current_folder()) as repository:
+        if branch is not None:
+            check_name(repository, branch)
+        submission = check_submit(repository, branch=branch, remote=remote)
+        if as_json_:
+            print_lines([json.dumps(as_json(submission), indent=2)])
+        else:
+            print_lines(lines(submission))
+    sys.exit(int(submission.exit_code))
