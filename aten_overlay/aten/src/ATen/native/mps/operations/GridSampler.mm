@@ -130,8 +130,8 @@ static c10::metal::array<idx_type_t, N> grid_sampler_dims(IntArrayRef values) {
   return dims;
 }
 
-// Runs a kernel `op`_..., one thread per sampling position. It takes the tensors, then params; input and grid are the
-// last two tensors.
+// Runs a kernel of the op, one thread per sampling position. It takes the tensors, of which grid is the last, then
+// params.
 template <typename idx_type_t, typename params_type_t>
 static void launch_grid_sampler(const char* op,
                                 TensorList tensors,
