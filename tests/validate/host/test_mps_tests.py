@@ -36,7 +36,7 @@ def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None
     assert result.verdict is Verdict.PASSED
     assert result.cases > 50
     assert result.details["device"] == "stand-in"
-    assert result.details["xfail"] == 1
+    assert result.details["xfail"] == 5  # gradients in float16, and nn.functional.grid_sample in both 16-bit dtypes
     assert tuple(result.limits) == STANDIN_LIMITS
 
 
