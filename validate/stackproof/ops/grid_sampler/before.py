@@ -6,8 +6,8 @@ reference tree the old kernel is this project's stand-in for it, with the same s
 
 What is not compared, because the old kernel has no defined result there: coordinates that are not finite or whose pixel
 does not fit into 32 bits (the conversion to an integer is undefined), images with infinities or NaN beside zero padding
-(a tap that is outside may still be read, times zero), axes beyond 2**24 pixels (float32 skips some of them), and tensors
-whose offsets need more than 32 bits (the old host function refuses them).
+(a tap that is outside may still be read, times zero), axes beyond 2**24 pixels (float32 skips some of them), and
+tensors whose offsets need more than 32 bits (the old host function refuses them).
 """
 
 from __future__ import annotations
