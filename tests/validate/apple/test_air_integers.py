@@ -45,6 +45,9 @@ ABS = [(f"abs.s.{type_}", type_) for type_ in _SIGNED]
 VOTES = [(name, lanes) for name in ("all", "any") for lanes in (2, 3, 4)]
 
 
+FAMILIES = {"abs", "all", "any", "atomic", "clamp", "convert", "max", "min"}
+
+
 def _sources() -> tuple[air_modules.AirSource, ...]:
     def module(name: str, result: str, arguments: list[str]) -> air_modules.AirSource:
         return air_modules.call_module(name.replace(".", "_"), f"air.{name}", result, arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -71,13 +71,6 @@ FUNCTIONS: dict[str, Function] = {
     "tanh": Function(torch.tanh),
     "trunc": Function(torch.trunc, exact=True),
     "fract": Function(_fract),
-    "fast_exp": Function(torch.exp, types=("f32",)),
-    "fast_exp2": Function(torch.exp2, types=("f32",)),
-    "fast_log": Function(torch.log, POSITIVE, types=("f32",)),
-    "fast_sqrt": Function(torch.sqrt, POSITIVE, types=("f32",)),
-    "fast_tanh": Function(torch.tanh, types=("f32",)),
-    "fast_sin": Function(torch.sin, types=("f32",)),
-    "fast_cos": Function(torch.cos, types=("f32",)),
     "atan2": Function(torch.atan2, arity=2),
     "copysign": Function(torch.copysign, arity=2, exact=True),
     "fmax": Function(torch.fmax, arity=2, exact=True),
@@ -85,10 +78,12 @@ FUNCTIONS: dict[str, Function] = {
     "fmod": Function(_fmod, arity=2),
     "pow": Function(torch.pow, POSITIVE[:8], arity=2),
     "powr": Function(torch.pow, POSITIVE[:8], arity=2),
-    "fast_pow": Function(torch.pow, POSITIVE[:8], arity=2, types=("f32",)),
     "fma": Function(lambda x, y, z: x * y + z, arity=3),
     "clamp": Function(lambda x, y, z: torch.minimum(torch.maximum(x, y), z), arity=3, exact=True),
 }
+_FAST = set(FUNCTIONS) - {"fract", "fma"}
+FUNCTIONS |= {f"fast_{name}": replace(FUNCTIONS[name], types=("f32",)) for name in sorted(_FAST)}
+FAMILIES = {*FUNCTIONS, "dot", "ldexp", "nextafter", "sincos", "fast_sincos"}
 CASES = [(name, type_) for name, function in FUNCTIONS.items() for type_ in function.types]
 VECTORS = [
     ("fabs", 2, "f32"),
@@ -229,12 +224,13 @@ def test_nextafter_is_the_neighbour_in_the_format(type_: str) -> None:
     assert torch.isnan(out[9])
 
 
-def test_sincos_gives_both() -> None:
+@pytest.mark.parametrize("name", ["sincos", "fast_sincos"])
+def test_sincos_gives_both(name: str) -> None:
     buffers = [air_modules.Buffer("out", "float", writable=True), air_modules.Buffer("x", "float")]
-    body = """  %at = getelementptr float, ptr addrspace(1) %1, i64 %i
+    body = f"""  %at = getelementptr float, ptr addrspace(1) %1, i64 %i
   %x = load float, ptr addrspace(1) %at, align 4
   %c = alloca float, align 4
-  %s = tail call float @air.sincos.f32(float %x, ptr captures(none) %c)
+  %s = tail call float @air.{name}.f32(float %x, ptr captures(none) %c)
   %cosine = load float, ptr %c, align 4
   %n = mul i64 %i, 2
   %to = getelementptr float, ptr addrspace(1) %0, i64 %n
@@ -242,7 +238,7 @@ def test_sincos_gives_both() -> None:
   %next = getelementptr float, ptr addrspace(1) %to, i64 1
   store float %cosine, ptr addrspace(1) %next, align 4
 """
-    source = air_modules.kernel_module("both", buffers, body, ["float @air.sincos.f32(float, ptr captures(none))"])
+    source = air_modules.kernel_module("both", buffers, body, [f"float @air.{name}.f32(float, ptr captures(none))"])
     x = torch.tensor(ANY)
     out = torch.zeros(len(x), 2)
     air_modules.compiled((source,)).both(out, x, threads=len(x))

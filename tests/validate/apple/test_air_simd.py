@@ -27,7 +27,12 @@ Fold = Callable[[Sequence[float]], float]
 _FOLDS: dict[str, Fold] = {"sum": sum, "product": math.prod, "max": max, "min": min}
 REDUCTIONS = [(name, type_) for name in _FOLDS for type_ in _TYPES]
 BITWISE = [(name, "u.i32") for name in ("and", "or", "xor")]
-SCANS = [(f"prefix_{kind}_sum", type_) for kind in ("inclusive", "exclusive") for type_ in ("f32", "s.i32", "u.i32")]
+SCANS = [
+    (f"prefix_{kind}_{name}", type_)
+    for kind in ("inclusive", "exclusive")
+    for name in ("sum", "product")
+    for type_ in ("f32", "s.i32", "u.i32")
+]
 MOVES: dict[str, Callable[[int, int], int]] = {
     "shuffle": lambda lane, n: n,
     "broadcast": lambda lane, n: n,
@@ -38,6 +43,11 @@ MOVES: dict[str, Callable[[int, int], int]] = {
 _MOVED = {**_TYPES, "v2f32": ("<2 x float>", torch.float32), "u.v2i32": ("<2 x i32>", torch.uint32)}
 MOVED = [(name, type_) for name in MOVES for type_ in ("f32", "u.i8", "s.i16", "s.i32", "v2f32", "u.v2i32")]
 FILLS = [(f"shuffle_and_fill_{way}", type_) for way in ("up", "down") for type_ in ("f32", "s.i32", "s.i8", "v2f32")]
+FAMILIES = {
+    *(f"simd_{name}" for name, _type in (*REDUCTIONS, *BITWISE, *SCANS, *MOVED, *FILLS)),
+    *("simd_any", "simd_all", "wg", "simdgroup", "get_simdgroup_size"),
+    *(f"simdgroup_matrix_8x8_{name}" for name in ("init_filled", "init_diag", "load", "store", "multiply_accumulate")),
+}
 DELTAS = (0, 1, 3, 16, 31)
 
 
@@ -101,12 +111,13 @@ def test_a_bitwise_reduction_folds_every_bit(name: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "type_"), SCANS, ids=[f"air.simd_{n}.{t}" for n, t in SCANS])
-def test_a_scan_adds_the_lanes_before(name: str, type_: str) -> None:
+def test_a_scan_folds_the_lanes_before(name: str, type_: str) -> None:
     held = _values(type_, 40)
     out = torch.zeros_like(held)
     air_modules.compiled(_sources()).kernel(_name(name, type_))(out, held, threads=40, group_size=40)
     lanes, more = held.tolist(), int("inclusive" in name)
-    assert out.tolist() == [sum(lanes[i // 32 * 32 : i + more]) for i in range(40)]
+    fold = _FOLDS[name.rpartition("_")[2]]
+    assert out.tolist() == [fold(lanes[i // 32 * 32 : i + more]) for i in range(40)]
 
 
 def _rows(type_: str, count: int, start: int = 0) -> torch.Tensor:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stackproof.apple.container import Metallib
 from stackproof.apple.errors import AppleKernelError
-from stackproof.apple.ir import disassemble, llvm, read_module
+from stackproof.apple.ir import canonical, disassemble, llvm, read_module
 from stackproof.apple.lowering import lower
 from stackproof.apple.metadata import read_kernel
 from stackproof.apple.model import AirKernel, AirParameter
@@ -52,7 +52,8 @@ class AirSource:
 
     @staticmethod
     def of_text(name: str, text: str) -> AirSource:
-        """A module written by hand."""
+        """A module written by hand, in LLVM's own spelling from here on."""
+        text = canonical(text, name)
         return AirSource(name, digest(text), text)
 
     def kernel(self) -> AirKernel:

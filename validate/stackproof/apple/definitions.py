@@ -283,6 +283,9 @@ def _vote(operation: str) -> Rule:
 def _convert(body: Body, declared: Declaration) -> str:
     _air, _family, to_kind, _to_type, from_kind, _from_type = declared.path
     result, given = declared.result, declared.arguments[0]
+    for kind, type_ in ((to_kind, result), (from_kind, given)):
+        if kind not in ("f", "s", "u") or (kind == "f") != (element(type_) in _SUFFIX):
+            raise TranslationError("a conversion of this kind")
     if from_kind == "f" and to_kind == "f":
         return _convert_float(body, given, result)
     if from_kind == "f":

@@ -49,6 +49,18 @@ def disassemble(bitcode: bytes, where: str) -> str:
         raise AppleKernelError("LLVM cannot read the bitcode", where=where, found=_one_line(error)) from None
 
 
+def canonical(text: str, where: str) -> str:
+    """A module's text as LLVM prints it.
+
+    Raises:
+        AppleKernelError: LLVM does not read it.
+    """
+    try:
+        return str(llvm().parse_assembly(text))
+    except RuntimeError as error:
+        raise AppleKernelError("LLVM cannot read the text", where=where, found=_one_line(error)) from None
+
+
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 

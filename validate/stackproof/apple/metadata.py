@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stackproof.apple.errors import TranslationError
 from stackproof.apple.ir import Module, split_arguments
@@ -182,16 +183,21 @@ def _layout(nodes: _Nodes, name: str, size: int, reference: Word, depth: int = 0
         if words[at] == _STRUCT:
             inner, at = words[at + 1] if at + 1 < len(words) else None, at + 2
         group = words[at : at + _FIELD_VALUES]
-        at += _FIELD_VALUES
-        while (
-            at < len(words)
-            and isinstance(words[at], str)
-            and str(words[at]).startswith("air.")
-            and words[at] != _STRUCT
-        ):
-            at += 2  # a note about the field, such as the buffer that it stands for, and its value
-        fields.append(_field(nodes, group, inner, depth))
+        notes, at = _notes(words, at + _FIELD_VALUES)
+        one = _field(nodes, group, inner, depth)
+        # A note that refers to a node describes the buffer that the field points to; its type is what lies there.
+        pointer = str(notes.get("air.indirect_argument", "")).startswith("!")
+        fields.append(replace(one, type_name=f"{one.type_name} *", layout=None) if pointer else one)
     return StructLayout(name, size or max((one.end for one in fields), default=0), tuple(fields))
+
+
+def _notes(words: Sequence[Word], at: int) -> tuple[dict[str, Word], int]:
+    """Notes after a field, each a word with a value, and where the next field starts."""
+    notes: dict[str, Word] = {}
+    while at + 1 < len(words) and str(words[at]).startswith("air.") and words[at] != _STRUCT:
+        notes[str(words[at])] = words[at + 1]
+        at += 2
+    return notes, at
 
 
 def _field(nodes: _Nodes, group: Sequence[Word], inner: Word | None, depth: int) -> Field:

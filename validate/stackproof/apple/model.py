@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from stackproof.apple.errors import TranslationError
 from stackproof.metal.model import ElementType
+from stackproof.ops.struct_layout import Field as FlatField
+from stackproof.ops.struct_layout import StructLayout as FlatLayout
 
-_FORMATS = {
+_CODES = {
     "bool": "?",
     "char": "b",
     "uchar": "B",
@@ -23,7 +23,7 @@ _FORMATS = {
     "half": "e",
     "float": "f",
 }
-_ENUMERATIONS = {1: "b", 2: "h", 4: "i", 8: "q"}
+_BY_SIZE = {1: "b", 2: "h", 4: "i", 8: "Q"}
 _NUMBERS = {
     "bool": ("?", 1),
     "char": ("i", 1),
@@ -84,6 +84,11 @@ class LeafField:
     size: int
     count: int
 
+    @property
+    def code(self) -> str:
+        """Of the :mod:`struct` module; what is no known number is an enumeration or a pointer of its size."""
+        return _CODES.get(self.type_name) or _BY_SIZE.get(self.size, "i")
+
 
 @dataclass(frozen=True)
 class StructLayout:
@@ -113,49 +118,15 @@ class StructLayout:
                     where = f"{path}[{i}]." if one.count else f"{path}."
                     yield from one.layout.leaves(start + i * one.size, where)
 
-    def pack(self, values: Mapping[str, Any]) -> bytes:
-        """The struct's bytes, padding zero.
-
-        Args:
-            values: a number or a sequence of numbers for each field, by its path or by the last part of it. Missing
-                elements of an array are zero.
-
-        Raises:
-            TranslationError: a field without a value, a value without a field, or too many elements.
-        """
-        data = bytearray(self.size)
-        left = dict(values)
-        for leaf in self.leaves():
-            key = leaf.path if leaf.path in left else leaf.path.rpartition(".")[2]
-            if key not in left:
-                raise TranslationError("no value for a field", where=f"{self.name}.{leaf.path}")
-            _pack_leaf(data, leaf, left.pop(key), self.name)
-        if left:
-            fields = ", ".join(leaf.path for leaf in self.leaves())
-            raise TranslationError("no such field", where=self.name, expected=fields, found=", ".join(left))
-        return bytes(data)
+    def flat(self, alignment: int = 1) -> FlatLayout:
+        """The same without nesting, to compare with a header's text and to fill from Python."""
+        fields = tuple(FlatField(leaf.path, leaf.offset, leaf.code, leaf.count) for leaf in self.leaves())
+        return FlatLayout(self.name, self.size, alignment, fields)
 
 
 def is_array(layout: StructLayout) -> bool:
     """Whether it is ``metal::array`` or the like: a struct of nothing but ``__elems``."""
     return [one.name for one in layout.fields] == ["__elems"] and layout.fields[0].layout is None
-
-
-def _pack_leaf(data: bytearray, leaf: LeafField, value: Any, where: str) -> None:
-    numbers = list(value) if isinstance(value, Sequence) else [value]
-    if len(numbers) > leaf.count:
-        raise TranslationError(
-            "too many elements", where=f"{where}.{leaf.path}", expected=str(leaf.count), found=str(len(numbers))
-        )
-    numbers += [0] * (leaf.count - len(numbers))
-    # What is no known number is an enumeration: an integer of its size.
-    code = _FORMATS.get(leaf.type_name) or _ENUMERATIONS.get(leaf.size, "i")
-    try:
-        struct.pack_into(f"<{leaf.count}{code}", data, leaf.offset, *numbers)
-    except struct.error as error:
-        raise TranslationError(
-            "number out of range", where=f"{where}.{leaf.path}", found=f"{numbers} ({error})"
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -236,14 +207,14 @@ class AirKernel:
     intrinsics: tuple[str, ...] = ()
     line: int = 0
 
-    def struct(self, parameter: str) -> StructLayout:
-        """The layout of the struct behind a parameter.
+    def struct(self, parameter: str) -> FlatLayout:
+        """The layout of the struct behind a parameter, flattened.
 
         Raises:
             TranslationError: no such parameter, or it is not a struct.
         """
         for one in self.parameters:
             if one.name == parameter and one.layout is not None:
-                return one.layout
+                return one.layout.flat(one.alignment)
         structs = ", ".join(p.name for p in self.parameters if p.layout is not None)
         raise TranslationError("no struct parameter of that name", where=self.name, expected=structs, found=parameter)

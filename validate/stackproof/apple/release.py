@@ -10,12 +10,13 @@ import os
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from patchstack.cache import cache_dir
 from patchstack.reference import Progress, reference_wheel
 from patchstack.reference.progress import quiet
-from stackproof.apple.container import Metallib, read_metallib
+from stackproof.apple.container import MAGIC, Metallib, read_metallib
 from stackproof.apple.errors import ContainerError
 from stackproof.apple.macho import LibrarySection, metallib_sections
 from stackproof.metal.toolchain import digest
@@ -59,12 +60,42 @@ def open_metallib(path: Path) -> Metallib:
     Raises:
         ContainerError: it is none, or damaged.
     """
+    return read_metallib(memoryview(_mapped(path)), path.name)
+
+
+def _mapped(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
-        raise ContainerError("the metallib cannot be read", where=str(path), found=str(error)) from None
-    return read_metallib(memoryview(mapped), path.name)
+        raise ContainerError("the file cannot be read", where=str(path), found=str(error)) from None
+
+
+def _no_section(where: str, there: Sequence[str]) -> ContainerError:
+    return ContainerError("no such section", where=where, expected=f"one of {', '.join(there) or 'none'}")
+
+
+def open_file(path: Path, section: str) -> Metallib:
+    """A metallib from a file of any of the three kinds: a wheel, a macOS library, or the metallib itself.
+
+    Raises:
+        ContainerError: it is none of them, or damaged, or has no such section.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError as error:
+        raise ContainerError("the file cannot be read", where=str(path), found=error.strerror or str(error)) from None
+    if start == MAGIC:
+        return open_metallib(path)
+    if zipfile.is_zipfile(path):
+        return open_metallib(wheel_metallib(path, section, cache_dir() / "apple"))
+    sections = metallib_sections(path)
+    for one in sections:
+        if one.name == section:
+            data = memoryview(_mapped(path))
+            return read_metallib(data[one.offset : one.offset + one.size], f"{path.name}: {section}")
+    raise _no_section(f"{path.name}: {section}", [one.name for one in sections])
 
 
 def wheel_metallib(wheel: Path, section: str, folder: Path, *, progress: Progress = quiet) -> Path:
@@ -80,9 +111,7 @@ def wheel_metallib(wheel: Path, section: str, folder: Path, *, progress: Progres
         _extract(wheel, place)
     there = sorted(path.name.removesuffix(_SUFFIX) for path in place.glob(f"*{_SUFFIX}"))
     if section not in there:
-        raise ContainerError(
-            "no such section", where=f"{wheel.name}: {section}", expected=f"one of {', '.join(there) or 'none'}"
-        )
+        raise _no_section(f"{wheel.name}: {section}", there)
     return place / f"{section}{_SUFFIX}"
 
 

@@ -1,0 +1,245 @@
+"""Upstream's own grid samplers, as Apple's compiler left them, on CPU tensors: how each is called, and how exact it is.
+
+A release of after April 2026 has 150 of them: forward and backward in 2D and 3D, each for three dtypes and two widths
+of offsets. The reference is PyTorch's float64 CPU kernel on the same rounded inputs. Samples keep a distance from the
+places where a gradient jumps, since a coordinate rounded to the other side of one is not an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from stackproof.metal import MetalLibrary
+from stackproof.ops.struct_layout import StructLayout, Value
+
+_DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
+_INTERPOLATIONS, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+_NAME = re.compile(
+    r"grid_sampler_(?P<axes>[23])d(?P<backward>_backward)?(?:_(?P<interpolation>bilinear|nearest|bicubic))?"
+    r"(?:_(?P<gradient>input|grid))?(?:_(?P<padding>zeros|border|reflection))?"
+    r"_(?P<index>i32|i64)_(?P<dtype>float|half|bfloat)"
+)
+# In pixels; bfloat16 resolves a coordinate of these sizes to a thirtieth.
+_DISTANCE_FROM_JUMP = 0.06
+_SIZES = {2: ((2, 3, 7, 9), (8, 11)), 3: ((2, 3, 5, 6, 7), (4, 5, 6))}
+_BEYOND = 2.5  # pixels outside the input that samples reach
+
+
+@dataclass(frozen=True)
+class SamplerKernel:
+    """A kernel by what its name says.
+
+    Attributes:
+        name: of the kernel.
+        axes: 2 or 3.
+        backward: gradients, and not the forward.
+        gradient: ``input`` or ``grid`` where one kernel makes one of them, empty for both.
+        interpolation: number of the mode, ``None`` where it is a run-time parameter.
+        padding: likewise.
+        dtype: of the tensors.
+    """
+
+    name: str
+    axes: int
+    backward: bool
+    gradient: str
+    interpolation: int | None
+    padding: int | None
+    dtype: torch.dtype
+
+    @staticmethod
+    def of(name: str) -> SamplerKernel | None:
+        """The kernel of that name, or ``None`` if it is no grid sampler."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            return None
+        interpolation, padding = found["interpolation"], found["padding"]
+        return SamplerKernel(
+            name,
+            int(found["axes"]),
+            bool(found["backward"]),
+            found["gradient"] or "",
+            _INTERPOLATIONS.index(interpolation) if interpolation else None,
+            _PADDINGS.index(padding) if padding else None,
+            _DTYPES[found["dtype"]],
+        )
+
+    def modes(self) -> tuple[SamplerMode, ...]:
+        """Every way to call it."""
+        either = (0, 1) if self.axes == 3 else (0, 1, 2)
+        interpolations = either if self.interpolation is None else (self.interpolation,)
+        paddings = range(3) if self.padding is None else (self.padding,)
+        return tuple(itertools.starmap(SamplerMode, itertools.product(interpolations, paddings, (False, True))))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the tensors it writes."""
+        if not self.backward:
+            return ("output",)
+        return (f"grad_{self.gradient}",) if self.gradient else ("grad_input", "grad_grid")
+
+
+@dataclass(frozen=True)
+class SamplerMode:
+    """How to sample, in the numbers that ``aten::grid_sampler`` takes."""
+
+    interpolation: int
+    padding: int
+    align_corners: bool
+
+    def __str__(self) -> str:
+        corners = "align_corners" if self.align_corners else "no align_corners"
+        return f"{_INTERPOLATIONS[self.interpolation]}, {_PADDINGS[self.padding]}, {corners}"
+
+
+@dataclass(frozen=True)
+class SamplerInputs:
+    """Tensors of one call, of one dtype.
+
+    Attributes:
+        input: (N, C, ...), two or three spatial axes.
+        grid: (N, ..., axes) with the output's spatial axes.
+        grad_output: (N, C, ...), likewise.
+    """
+
+    input: Tensor
+    grid: Tensor
+    grad_output: Tensor
+
+    def to(self, dtype: torch.dtype) -> SamplerInputs:
+        """The same values in another dtype."""
+        return SamplerInputs(self.input.to(dtype), self.grid.to(dtype), self.grad_output.to(dtype))
+
+
+@dataclass(frozen=True)
+class SamplerResult:
+    """What a case showed.
+
+    Attributes:
+        kernel: its name.
+        mode: how it was called, in words.
+        errors: by output, the largest absolute difference from float64, relative to the largest value where that
+            exceeds one.
+        epsilons: the same in units of the dtype's epsilon.
+    """
+
+    kernel: str
+    mode: str
+    errors: dict[str, float] = field(default_factory=dict)
+    epsilons: dict[str, float] = field(default_factory=dict)
+
+
+def random_inputs(kernel: SamplerKernel, mode: SamplerMode) -> SamplerInputs:
+    """Inputs that depend on the arguments only."""
+    shape, output = _SIZES[kernel.axes]
+    source = torch.Generator().manual_seed(zlib.crc32(f"{kernel.name} {mode}".encode()))
+    pixels = []
+    for size in reversed(shape[2:]):
+        # A place between two jumps, which lie half a pixel apart.
+        cells = torch.rand(shape[0], *output, generator=source) * (size + 2 * _BEYOND) - _BEYOND
+        within = torch.rand(shape[0], *output, generator=source) * (0.5 - 2 * _DISTANCE_FROM_JUMP) + _DISTANCE_FROM_JUMP
+        pixels.append(_to_grid((cells * 2).floor() / 2 + within, size, mode.align_corners))
+    return SamplerInputs(
+        torch.randn(shape, generator=source),
+        torch.stack(pixels, -1),
+        torch.randn(*shape[:2], *output, generator=source),
+    ).to(kernel.dtype)
+
+
+def _to_grid(pixels: Tensor, size: int, align_corners: bool) -> Tensor:
+    return 2 * pixels / (size - 1) - 1 if align_corners else (2 * pixels + 1) / size - 1
+
+
+def reference(kernel: SamplerKernel, mode: SamplerMode, inputs: SamplerInputs) -> dict[str, Tensor]:
+    """The right values of what the kernel writes, float64."""
+    exact = inputs.to(torch.float64)
+    numbers = (mode.interpolation, mode.padding, mode.align_corners)
+    if not kernel.backward:
+        sample = torch.ops.aten.grid_sampler_2d if kernel.axes == 2 else torch.ops.aten.grid_sampler_3d
+        return {"output": sample(exact.input, exact.grid, *numbers)}
+    gradients = torch.ops.aten.grid_sampler_2d_backward if kernel.axes == 2 else torch.ops.aten.grid_sampler_3d_backward
+    grad_input, grad_grid = gradients(exact.grad_output, exact.input, exact.grid, *numbers, [True, True])
+    return {"grad_input": grad_input, "grad_grid": grad_grid}
+
+
+def run_sampler(
+    library: MetalLibrary, kernel: SamplerKernel, layout: StructLayout, mode: SamplerMode, inputs: SamplerInputs
+) -> dict[str, Tensor]:
+    """Call a kernel as upstream's host function does; returns what it wrote, by name.
+
+    Args:
+        library: that holds it.
+        kernel: which.
+        layout: of its ``params``.
+        mode: how to sample.
+        inputs: of the kernel's dtype.
+    """
+    outputs = _empty_outputs(kernel, mode, inputs)
+    tensors = {"input": inputs.input, "grid": inputs.grid, "grad_output": inputs.grad_output, **outputs}
+    call = library.kernel(kernel.name)
+    params = layout.pack(_params(layout, mode, tensors))
+    bound = [params if one.name == "params" else tensors[one.name] for one in call.signature.buffers]
+    positions = inputs.grid[..., 0].shape
+    if kernel.axes == 2:
+        call(*bound, threads=positions.numel())
+    elif kernel.backward:
+        call(*bound, threads=(positions[3], positions[2] * positions[1], positions[0]), group_size=(16, 16, 1))
+    else:
+        call(*bound, threads=inputs.grad_output.numel())
+    return outputs
+
+
+def _empty_outputs(kernel: SamplerKernel, mode: SamplerMode, inputs: SamplerInputs) -> dict[str, Tensor]:
+    """What the kernel adds to is zero, as is the grid's gradient of nearest; what it has to write is NaN."""
+    made = {}
+    for name in kernel.outputs:
+        if name == "grad_input":
+            made[name] = torch.zeros_like(inputs.input)
+        elif name == "grad_grid" and mode.interpolation == _INTERPOLATIONS.index("nearest"):
+            made[name] = torch.zeros_like(inputs.grid)
+        else:
+            made[name] = torch.full_like(inputs.grid if name == "grad_grid" else inputs.grad_output, torch.nan)
+    return made
+
+
+def _params(layout: StructLayout, mode: SamplerMode, tensors: dict[str, Tensor]) -> dict[str, Value]:
+    """A value for every field that this release's struct has."""
+    shapes = {**tensors, "output": tensors["grad_output"]}
+    shapes.setdefault("grad_input", tensors["input"])
+    shapes.setdefault("grad_grid", tensors["grid"])
+    plain: dict[str, Value] = {
+        "sampler_dims": tensors["grid"].shape[-1],
+        "align_corners": mode.align_corners,
+        "padding_mode": mode.padding,
+        "interpolation_mode": mode.interpolation,
+        "compute_grad_input": True,
+        "compute_grad_grid": True,
+    }
+    values: dict[str, Value] = {}
+    for one in layout.fields:
+        name = one.path.rpartition(".")[2]
+        tensor, _, what = name.rpartition("_")
+        if name in plain:
+            values[one.path] = plain[name]
+        else:
+            values[one.path] = tuple(shapes[tensor].shape if what == "sizes" else shapes[tensor].stride())
+    return values
+
+
+def judge(
+    kernel: SamplerKernel, mode: SamplerMode, found: dict[str, Tensor], exact: dict[str, Tensor]
+) -> SamplerResult:
+    """Errors of one call."""
+    result = SamplerResult(kernel.name, str(mode))
+    for name, values in found.items():
+        scale = max(1.0, float(exact[name].abs().max()))
+        error = float((values.double() - exact[name]).abs().max()) / scale
+        result.errors[name] = error if error == error else float("inf")
+        result.epsilons[name] = result.errors[name] / torch.finfo(values.dtype).eps
+    return result
