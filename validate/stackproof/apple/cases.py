@@ -1,97 +1,161 @@
-"""Runs cases of Apple-compiled kernels in child processes: what a wild access does to a process is a result."""
+"""The work of the gate ``apple-kernels``, in child processes: what a wild access does to a process is a result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from stackproof.apple.build import AirSource, compile_kernels
+from stackproof.apple.fidelity import Fidelity, compare_operators
+from stackproof.apple.operators import OPERATORS, Operator
 from stackproof.apple.release import release_library
 from stackproof.apple.sampler import SamplerKernel, SamplerResult, judge, random_inputs, reference, run_sampler
+from stackproof.apple.struct_check import StructComparison, compare_structs
+from stackproof.apple.structs import release_structs
 from stackproof.metal import MetalLibrary, RunMode
-from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.ops.struct_layout import StructLayout
+
+_OPERATORS_A_TASK = 8
 
 
 @dataclass(frozen=True)
-class SamplerSet:
-    """The grid samplers of a release.
+class Release:
+    """What all tasks share; picklable.
 
     Attributes:
-        release: such as ``2.13``.
+        name: of the release, ``2.13`` for example.
         section: of its library.
         cache: the project's cache folder.
-        mode: how they are watched.
+        mode: how the grid samplers are watched.
+        root: folder that holds the release's headers at their paths in the tree.
+        include_dirs: where their includes are found.
     """
 
-    release: str
+    name: str
     section: str
     cache: Path
     mode: RunMode = RunMode.PLAIN
+    root: Path = Path()
+    include_dirs: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
 class SamplerTask:
-    """A kernel, called in every mode that it has."""
+    """A grid sampler, called in every mode that it has."""
 
-    of: SamplerSet
     kernel: SamplerKernel
+
+    @property
+    def label(self) -> str:
+        return self.kernel.name
 
 
 @dataclass(frozen=True)
-class SamplerAnswer:
+class OperatorTask:
+    """Some operators, each in every type."""
+
+    first: int
+
+    @property
+    def label(self) -> str:
+        return f"operators from {self.operators[0].name}"
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """What is compared."""
+        return OPERATORS[self.first : self.first + _OPERATORS_A_TASK]
+
+
+@dataclass(frozen=True)
+class StructTask:
+    """The structs of one header."""
+
+    path: str
+    text: bytes = field(repr=False)
+
+    @property
+    def label(self) -> str:
+        return f"structs of {self.path}"
+
+
+Task = SamplerTask | OperatorTask | StructTask
+
+
+@dataclass(frozen=True)
+class Answer:
     """What came of a task.
 
     Attributes:
-        results: one for each mode.
+        samplers: of a sampler task, one for each mode.
+        operators: of an operator task, one for each operator and type.
+        structs: of a struct task, one for each struct.
         reports: of the detectors, as sentences.
         failure: what was raised, empty otherwise.
     """
 
-    results: tuple[SamplerResult, ...]
+    samplers: tuple[SamplerResult, ...] = ()
+    operators: tuple[Fidelity, ...] = ()
+    structs: tuple[StructComparison, ...] = ()
     reports: tuple[str, ...] = ()
     failure: str = ""
 
 
-def sampler_kernels(of: SamplerSet) -> tuple[SamplerKernel, ...]:
+@dataclass(frozen=True)
+class Work:
+    """Does tasks for a release; the callable that the pool runs."""
+
+    release: Release
+
+    def __call__(self, task: Task) -> Answer:
+        """Do one task; an exception becomes an answer, so that the others still run."""
+        torch.set_num_threads(1)
+        try:
+            if isinstance(task, SamplerTask):
+                return run_modes(self.release, task.kernel)
+            library = release_library(self.release.name, self.release.section, cache=self.release.cache, offline=True)
+            if isinstance(task, OperatorTask):
+                dirs = self.release.include_dirs
+                return Answer(operators=tuple(compare_operators(task.operators, library, dirs, self.release.cache)))
+            structs = release_structs(self.release.name, self.release.section, self.release.cache)
+            of = {task.path: task.text}
+            found = compare_structs(of, self.release.root, self.release.include_dirs, structs, self.release.cache)
+            return Answer(structs=tuple(found))
+        except Exception as error:
+            return Answer(failure=f"{type(error).__name__}: {error}")
+
+
+def sampler_kernels(release: Release) -> tuple[SamplerKernel, ...]:
     """The grid samplers of a release, in the order of its library."""
-    entries = release_library(of.release, of.section, cache=of.cache).entries
+    entries = release_library(release.name, release.section, cache=release.cache, offline=True).entries
     return tuple(kernel for entry in entries if (kernel := SamplerKernel.of(entry.name)))
 
 
-def run_samplers(
-    of: SamplerSet, kernels: Sequence[SamplerKernel], *, jobs: int
-) -> Iterator[tuple[SamplerKernel, SamplerAnswer | Died]]:
-    """Run kernels in every mode, each in a child process; in the order of completion."""
-    prepared(of)
-    for task, answer in run_tasks([SamplerTask(of, kernel) for kernel in kernels], work, jobs=jobs):
-        yield task.kernel, answer
-
-
 @lru_cache(maxsize=4)
-def prepared(of: SamplerSet) -> tuple[MetalLibrary, dict[str, StructLayout]]:
-    """All grid samplers of the set, compiled into one library, and the layouts of their parameters."""
-    metallib = release_library(of.release, of.section, cache=of.cache)
-    sources = [AirSource.of(metallib, kernel.name) for kernel in sampler_kernels(of)]
+def prepared(release: Release) -> tuple[MetalLibrary, dict[str, StructLayout]]:
+    """All grid samplers of the release, compiled into one library, and the layouts of their parameters."""
+    library = release_library(release.name, release.section, cache=release.cache, offline=True)
+    sources = [AirSource.of(library, kernel.name) for kernel in sampler_kernels(release)]
     layouts = {one.name: one.kernel().struct("params") for one in sources}
-    return compile_kernels(sources, of.mode, of.cache), layouts
+    return compile_kernels(sources, release.mode, release.cache), layouts
 
 
-def work(task: SamplerTask) -> SamplerAnswer:
-    """Do one task, in a child process."""
-    torch.set_num_threads(1)
-    kernel, results = task.kernel, []
-    try:
-        library, layouts = prepared(task.of)
-        library.clear_reports()
-        for mode in kernel.modes():
-            inputs = random_inputs(kernel, mode)
-            found = run_sampler(library, kernel, layouts[kernel.name], mode, inputs)
-            results.append(judge(kernel, mode, found, reference(kernel, mode, inputs)))
-    except Exception as error:  # the other kernels still run
-        return SamplerAnswer(tuple(results), failure=f"{type(error).__name__}: {error}")
-    return SamplerAnswer(tuple(results), tuple(map(str, library.reports())))
+def run_modes(release: Release, kernel: SamplerKernel) -> Answer:
+    """Run a grid sampler in every mode beside float64."""
+    library, layouts = prepared(release)
+    library.clear_reports()
+    results: list[SamplerResult] = []
+    for mode in kernel.modes():
+        inputs = random_inputs(kernel, mode)
+        found = run_sampler(library, kernel, layouts[kernel.name], mode, inputs)
+        results.append(judge(kernel, mode, found, reference(kernel, mode, inputs), library.traffic))
+    return Answer(samplers=tuple(results), reports=tuple(map(str, library.reports())))
+
+
+def tasks_of(kernels: Sequence[SamplerKernel], headers: Sequence[tuple[str, bytes]]) -> list[Task]:
+    """Everything that the gate does, the long tasks first."""
+    operators = [OperatorTask(at) for at in range(0, len(OPERATORS), _OPERATORS_A_TASK)]
+    return [*operators, *(StructTask(*one) for one in headers), *(SamplerTask(kernel) for kernel in kernels)]
