@@ -12,17 +12,14 @@ from click.testing import CliRunner
 from apple_release import require_release
 from patchstack.cache import cache_dir
 from stackproof.apple.build import AirSource, compile_kernels
-from stackproof.apple.cases import SamplerSet, run_samplers, sampler_kernels, work
-from stackproof.apple.cases import SamplerTask as Task
+from stackproof.apple.cases import Release, SamplerTask, Work, sampler_kernels
 from stackproof.apple.container import Metallib
-from stackproof.apple.sampler import SamplerKernel
+from stackproof.apple.sampler import SamplerKernel, largest_error
 from stackproof.cli import command
 from stackproof.metal import RunMode
-from stackproof.metal_run.pool import Died
+from stackproof.metal_run.pool import Died, run_tasks
 
-# The largest error relative to the largest value, in epsilons of the dtype: what float32 arithmetic loses, and what
-# adding up gradients in 16 bits loses, which is upstream's way with grad_input.
-FLOAT32, ROUNDED_ONCE, ADDED_IN_16_BITS = 16.0, 0.51, 8.0
+RELEASE = ("2.13", "metal_basic")
 SAMPLE = (
     "grid_sampler_2d_bicubic_border_i32_float",
     "grid_sampler_2d_backward_bilinear_input_i32_float",
@@ -69,37 +66,30 @@ def test_every_grid_sampler_is_recognised_by_its_name(release: Metallib) -> None
     assert sum(len(kernel.modes()) for kernel in known) == 432
 
 
-def bound(kernel: SamplerKernel, output: str) -> float:
-    """The largest error that is explained, in epsilons."""
-    if kernel.dtype is torch.float32:
-        return FLOAT32
-    return ADDED_IN_16_BITS if output == "grad_input" else ROUNDED_ONCE
-
-
 def test_upstream_samplers_agree_with_float64_in_child_processes(release: Metallib) -> None:
     del release
-    of = SamplerSet("2.13", "metal_basic", cache_dir())
-    kernels = [kernel for kernel in sampler_kernels(of) if kernel.name in SAMPLE]
-    answers = list(run_samplers(of, kernels, jobs=1))
+    of = Release(*RELEASE, cache_dir())
+    tasks = [SamplerTask(kernel) for kernel in sampler_kernels(of) if kernel.name in SAMPLE]
+    answers = list(run_tasks(tasks, Work(of), jobs=1))
     assert len(answers) == len(SAMPLE)
-    for kernel, answer in answers:
+    for task, answer in answers:
+        kernel = task.kernel
         assert not isinstance(answer, Died)
         assert (answer.failure, answer.reports) == ("", ())
-        for result in answer.results:
+        for result in answer.samplers:
             for output, error in result.epsilons.items():
-                assert error <= bound(kernel, output), f"{kernel.name} {result.mode} {output}"
+                assert error <= largest_error(kernel, output), f"{kernel.name} {result.mode} {output}"
 
 
-def test_a_kernel_of_another_mode_is_far_off(release: Metallib, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_of_another_mode_is_far_off(release: Metallib) -> None:
     """A seeded fault: the check must see it when the wrong kernel is called."""
     del release
-    of = SamplerSet("2.13", "metal_basic", cache_dir())
+    of = Release(*RELEASE, cache_dir())
     wrong = SamplerKernel.of("grid_sampler_2d_bilinear_zeros_i32_float")
     assert wrong
-    task = Task(of, SamplerKernel(wrong.name, 2, False, "", 0, 1, torch.float32))
-    answer = work(task)
+    answer = Work(of)(SamplerTask(SamplerKernel(wrong.name, 2, False, "", 0, 1, torch.float32)))
     assert answer.failure == ""
-    assert all(error > 1000 for result in answer.results for error in result.epsilons.values())
+    assert all(error > 1000 for result in answer.samplers for error in result.epsilons.values())
 
 
 def test_list_filters_by_name_and_by_what_is_called(release: Metallib) -> None:

@@ -12,6 +12,7 @@ import torch
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.apple.fidelity import Fidelity, compare_operators
 from stackproof.apple.operators import OPERATORS, Operator
+from stackproof.apple.reductions import compare_reductions
 from stackproof.apple.release import release_library
 from stackproof.apple.sampler import SamplerKernel, SamplerResult, judge, random_inputs, reference, run_sampler
 from stackproof.apple.struct_check import StructComparison, compare_structs
@@ -71,6 +72,13 @@ class OperatorTask:
 
 
 @dataclass(frozen=True)
+class ReductionTask:
+    """All reductions of a simdgroup."""
+
+    label: str = "reductions"
+
+
+@dataclass(frozen=True)
 class StructTask:
     """The structs of one header."""
 
@@ -82,7 +90,7 @@ class StructTask:
         return f"structs of {self.path}"
 
 
-Task = SamplerTask | OperatorTask | StructTask
+Task = SamplerTask | OperatorTask | ReductionTask | StructTask
 
 
 @dataclass(frozen=True)
@@ -120,10 +128,13 @@ class Work:
             if isinstance(task, OperatorTask):
                 dirs = self.release.include_dirs
                 return Answer(operators=tuple(compare_operators(task.operators, library, dirs, self.release.cache)))
+            if isinstance(task, ReductionTask):
+                found = compare_reductions(library, self.release.include_dirs, self.release.cache)
+                return Answer(operators=tuple(found))
             structs = release_structs(self.release.name, self.release.section, self.release.cache)
             of = {task.path: task.text}
-            found = compare_structs(of, self.release.root, self.release.include_dirs, structs, self.release.cache)
-            return Answer(structs=tuple(found))
+            compared = compare_structs(of, self.release.root, self.release.include_dirs, structs, self.release.cache)
+            return Answer(structs=tuple(compared))
         except Exception as error:
             return Answer(failure=f"{type(error).__name__}: {error}")
 
@@ -158,4 +169,9 @@ def run_modes(release: Release, kernel: SamplerKernel) -> Answer:
 def tasks_of(kernels: Sequence[SamplerKernel], headers: Sequence[tuple[str, bytes]]) -> list[Task]:
     """Everything that the gate does, the long tasks first."""
     operators = [OperatorTask(at) for at in range(0, len(OPERATORS), _OPERATORS_A_TASK)]
-    return [*operators, *(StructTask(*one) for one in headers), *(SamplerTask(kernel) for kernel in kernels)]
+    return [
+        *operators,
+        ReductionTask(),
+        *(StructTask(*one) for one in headers),
+        *(SamplerTask(kernel) for kernel in kernels),
+    ]

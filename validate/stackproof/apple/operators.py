@@ -109,6 +109,7 @@ OPERATORS: tuple[Operator, ...] = (
     Operator("reciprocal", "1.0f / wide"),
     Operator("round", "::metal::rint(wide)", types=_SAME_FLOATS),
     Operator("sigmoid", "1.0f / (1.0f + ::metal::precise::exp(-wide))"),
+    Operator("hardswish", "wide * ::metal::fmin(::metal::fmax(wide + 3.0f, 0.0f), 6.0f) / 6.0f", types=_SAME_FLOATS),
     Operator("bitwise_not", "~x", types=_SAME_INTEGERS),
     _exact("add", "x + y", (*_ANY, *_BOOL)),
     _exact("sub", "x - y", _ANY),
