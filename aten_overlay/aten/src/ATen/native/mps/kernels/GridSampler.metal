@@ -349,7 +349,8 @@ struct GridPosition {
 
 // The pixels that one sample reads: the product of its taps along D axes. A
 // pixel's number is made of one digit per axis, its tap; the last axis has the
-// lowest digit.
+// lowest digit. Loops over pixels and axes are unrolled: then the arrays that
+// they index stay in registers.
 template <int32_t D, typename Interp>
 struct GridWindow {
   static constant constexpr int32_t taps_count = Interp::taps_count;
@@ -365,6 +366,7 @@ struct GridWindow {
       constant GridDims<D, idx_t>& input_sizes,
       bool align_corners) {
     GridWindow window;
+#pragma unroll
     for (int32_t axis = 0; axis < D; ++axis) {
       // The first coordinate belongs to the last axis.
       window.axes[axis] = Interp::taps(
@@ -408,6 +410,7 @@ struct GridWindow {
   // nearly cancel then do so without having been rounded.
   float slope(int32_t axis, const thread float* values) const thread {
     float sum = 0.0f;
+#pragma unroll
     for (int32_t line = 0; line < pixels_count; ++line) {
       if (tap(line, axis) != 0) {
         continue; // not the first pixel of its line along the axis
@@ -416,11 +419,11 @@ struct GridWindow {
       for (int32_t i = 0; i < taps_count; ++i) {
         difference += values[line + (i << shift(axis))] * axes[axis].slope[i];
       }
+      float weight = 1.0f;
       for (int32_t other = 0; other < D; ++other) {
-        difference *=
-            other == axis ? 1.0f : axes[other].weight[tap(line, other)];
+        weight *= other == axis ? 1.0f : axes[other].weight[tap(line, other)];
       }
-      sum += difference;
+      sum += difference * weight;
     }
     return sum;
   }
@@ -458,6 +461,7 @@ kernel void grid_sampler_3d(
   idx_t output_offset = where.output_offset(params.output_strides);
   for (idx_t c = 0; c < params.output_sizes[1]; ++c) {
     float sum = 0.0f;
+#pragma unroll
     for (int32_t pixel = 0; pixel < Window::pixels_count; ++pixel) {
       if (window.is_inside(pixel)) {
         const auto value = static_cast<float>(
@@ -547,6 +551,7 @@ kernel void grid_sampler_backward(
         grad_input_start + c * params.grad_input_strides[1];
     float values[Window::pixels_count] = {}; // padding stays 0
 
+#pragma unroll
     for (int32_t pixel = 0; pixel < Window::pixels_count; ++pixel) {
       if (!window.is_inside(pixel)) {
         continue;
@@ -564,6 +569,7 @@ kernel void grid_sampler_backward(
       }
     }
     if (Interp::is_differentiable) {
+#pragma unroll
       for (int32_t axis = 0; axis < D; ++axis) {
         grad_position[axis] += window.slope(axis, values) * grad;
       }
