@@ -318,7 +318,7 @@ struct GridPosition {
   idx_t index[D + 1]; // the batch, then the axes
 
   // `sizes` are those of the output.
-  static GridPosition at(idx_t position, constant GridDims<D, idx_t>& sizes) {
+  static GridPosition of_thread(idx_t position, constant GridDims<D, idx_t>& sizes) {
     GridPosition result;
     for (int32_t axis = D; axis > 0; --axis) {
       const idx_t rest = position / sizes[axis + 1];
@@ -360,7 +360,7 @@ struct GridWindow {
   GridTaps<taps_count> axes[D]; // in the order of the input's dimensions
 
   template <typename T, typename idx_t>
-  static GridWindow at(
+  static GridWindow around(
       const device T* coords,
       idx_t coord_stride,
       constant GridDims<D, idx_t>& input_sizes,
@@ -448,10 +448,10 @@ kernel void grid_sampler_3d(
     const device T* grid [[buffer(2)]],
     constant GridSamplerForwardParams<5, idx_t>& params [[buffer(3)]],
     uint tid [[thread_position_in_grid]]) {
-  const auto where = GridPosition<3, idx_t>::at(
+  const auto where = GridPosition<3, idx_t>::of_thread(
       params.first_position + static_cast<idx_t>(tid), params.output_sizes);
   using Window = GridWindow<3, Interp>;
-  const auto window = Window::at(
+  const auto window = Window::around(
       grid + where.grid_offset(params.grid_strides),
       params.grid_strides[4],
       params.input_sizes,
@@ -528,9 +528,9 @@ kernel void grid_sampler_backward(
     uint tid [[thread_position_in_grid]]) {
   const idx_t position = params.first_position + static_cast<idx_t>(tid);
   const auto where =
-      GridPosition<D, idx_t>::at(position, params.grad_output_sizes);
+      GridPosition<D, idx_t>::of_thread(position, params.grad_output_sizes);
   using Window = GridWindow<D, Interp>;
-  const auto window = Window::at(
+  const auto window = Window::around(
       grid + where.grid_offset(params.grid_strides),
       params.grid_strides[D + 1],
       params.input_sizes,
