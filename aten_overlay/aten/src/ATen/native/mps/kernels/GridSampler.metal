@@ -362,7 +362,7 @@ struct GridWindow {
   template <typename T, typename idx_t>
   static GridWindow around(
       const device T* coords,
-      idx_t coord_stride,
+      idx_t coordinate_stride,
       constant GridDims<D, idx_t>& input_sizes,
       bool align_corners) {
     GridWindow window;
@@ -370,7 +370,7 @@ struct GridWindow {
     for (int32_t axis = 0; axis < D; ++axis) {
       // The first coordinate belongs to the last axis.
       window.axes[axis] = Interp::taps(
-          static_cast<float>(coords[(D - 1 - axis) * coord_stride]),
+          static_cast<float>(coords[(D - 1 - axis) * coordinate_stride]),
           static_cast<int32_t>(input_sizes[axis + 2]),
           align_corners);
     }
