@@ -31,8 +31,7 @@ static float grid_sampler_unnormalize(
 // Coordinates that are not finite, or so large that un-normalizing them may not
 // be, must not be converted to an integer, which is undefined:
 //  - zeros and reflection take them as outside of the input: such a sample
-//  reads
-//    no pixel, and its gradients are 0;
+//    reads no pixel, and its gradients are 0;
 //  - border clips them as any other: infinities go to the nearest edge, NaN
 //    goes to pixel 0, with a gradient of 0 along that axis.
 // They are replaced before any arithmetic, by looking at their bits: under fast
@@ -318,7 +317,9 @@ struct GridPosition {
   idx_t index[D + 1]; // the batch, then the axes
 
   // `sizes` are those of the output.
-  static GridPosition of_thread(idx_t position, constant GridDims<D, idx_t>& sizes) {
+  static GridPosition of_thread(
+      idx_t position,
+      constant GridDims<D, idx_t>& sizes) {
     GridPosition result;
     for (int32_t axis = D; axis > 0; --axis) {
       const idx_t rest = position / sizes[axis + 1];
