@@ -78,8 +78,8 @@ def lines_of(answer: Done | Died) -> list[str]:
 
 TIES = ("rint(pixel.position)", "floor(pixel.position + 0.5f)", ("on the lattice", "nearest", ""))
 COORDINATES = (
-    "coords[(D - 1 - axis) * coord_stride]",
-    "coords[axis * coord_stride]",
+    "coords[(D - 1 - axis) * coordinate_stride]",
+    "coords[axis * coordinate_stride]",
     ("odd sizes", "bilinear", "zeros"),
 )
 LAUNCH = (
@@ -101,7 +101,7 @@ WRONG_VALUES = {
     ),
     "another cubic": Fault("A = -0.75f", "A = -0.5f", ("odd sizes", "bicubic", "zeros"), "grad_input is off"),
     "a stride is taken for 1": Fault(
-        "coords[(D - 1 - axis) * coord_stride]",
+        "coords[(D - 1 - axis) * coordinate_stride]",
         "coords[D - 1 - axis]",
         ("two samples", "bilinear", "zeros"),
         "grad_grid is off",
