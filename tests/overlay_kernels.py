@@ -11,21 +11,26 @@ from pathlib import Path
 
 import torch
 
+import patchstack.reference
 from patchstack.cache import cache_dir
 from stackproof.metal import RunMode, compile_library
 from stackproof.metal_run.worker import OpSource
-from stackproof.ops import Kernels, OpProof, proof_for
+from stackproof.ops import Kernels, proof_for
+from stackproof.ops.grid_sampler.proof import SamplerProof
 
 OVERLAY = Path(__file__).resolve().parents[1] / "aten_overlay"
 TORCH_HEADERS = Path(torch.__file__).parent / "include"
 KERNELS = "aten/src/ATen/native/mps/kernels"
-REGISTRATION = re.compile(r"^REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS\((\w+),.*\);\n", re.MULTILINE)
+# What is below the stack on the 2.11 reference tree.
+STANDIN = Path(patchstack.reference.__file__).parent / "standins/2.11"
+REGISTRATION = re.compile(r"^REGISTER_GRID_SAMPLER(?:_([23]D_BACKWARD))?_OPS\((\w+).*\);\n", re.MULTILINE)
+OPS = ("grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward")
 
 
-def backward_proof() -> OpProof:
+def sampler_proof(op: str) -> SamplerProof:
     """The proof under test."""
-    proof = proof_for("grid_sampler_2d_backward")
-    assert proof is not None
+    proof = proof_for(op)
+    assert isinstance(proof, SamplerProof)
     return proof
 
 
@@ -38,22 +43,45 @@ def overlay_kernels(mode: RunMode = RunMode.PLAIN) -> Kernels:
     return Kernels(library, (header,), library.mark_undefined)
 
 
-def changed_source(folder: Path, old: str, new: str, *, dtypes: tuple[str, ...]) -> OpSource:
-    """The overlay with one text replaced, written to ``folder``; only ``dtypes`` are instantiated, to save time.
+def source_before() -> OpSource:
+    """The kernels below the stack, over the installed torch's header."""
+    header = (TORCH_HEADERS / KERNELS.removeprefix("aten/src/") / "GridSampler.h").read_bytes()
+    return OpSource(STANDIN, f"{KERNELS}/GridSampler.metal", (TORCH_HEADERS,), (header,))
+
+
+def kernels_before() -> Kernels:
+    """The same, compiled."""
+    source = source_before()
+    return Kernels(compile_library(source.root / source.source, source.include_dirs, cache=cache_dir()), source.headers)
+
+
+def instantiated(text: str, *, dtype: str, op: str = "") -> str:
+    """A source whose kernels are instantiated for one Metal type only, and for one op if it is named, to save time."""
+    wanted = op.removeprefix("grid_sampler_").upper()
+
+    def kept(line: re.Match[str]) -> str:
+        is_wanted = line[2] == dtype and wanted in ("", line[1] or "3D")
+        return line[0] if is_wanted else ""
+
+    return REGISTRATION.sub(kept, text)
+
+
+def changed_source(folder: Path, old: str, new: str, *, dtype: str, op: str = "") -> OpSource:
+    """The overlay with one text replaced, written to ``folder``; see :func:`instantiated` for the other arguments.
 
     Args:
         folder: an empty folder.
         old: text that must be there, in the header or the source.
         new: what to put in its place.
-        dtypes: Metal names.
+        dtype: Metal name.
+        op: aten name.
     """
     texts = {name: (OVERLAY / KERNELS / name).read_text() for name in ("GridSampler.h", "GridSampler.metal")}
     assert old in "".join(texts.values()), f"the seeded fault no longer fits the overlay: {old!r}"
     for name, text in texts.items():
-        changed = REGISTRATION.sub(lambda line: line[0] if line[1] in dtypes else "", text.replace(old, new))
         target = folder / KERNELS / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(changed)
+        target.write_text(instantiated(text.replace(old, new), dtype=dtype, op=op))
     header = (folder / KERNELS / "GridSampler.h").read_bytes()
     include_dirs = (folder / "aten/src", TORCH_HEADERS)
     return OpSource(folder, f"{KERNELS}/GridSampler.metal", include_dirs, (header,))

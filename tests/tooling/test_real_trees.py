@@ -20,6 +20,15 @@ from references import clone_of, require_reference
 pytestmark = pytest.mark.needs_reference
 
 SHIM = "torch/csrc/inductor/aoti_torch/generated/c_shim_mps.h"
+DECLARED = {
+    backend: [f"aoti_torch_{backend}_grid_sampler_{name}" for name in names]
+    for backend, names in {
+        "cpu": ("3d", "3d_backward"),
+        "cuda": ("3d", "3d_backward"),
+        "mps": ("2d_backward", "3d", "3d_backward"),
+    }.items()
+}
+"""What the C shims gain. On CPU and CUDA 2D has its line already; 2D's forward is decomposed and has none."""
 YAML = "aten/src/ATen/native/native_functions.yaml"
 IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
@@ -55,6 +64,10 @@ def applied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     return clone, report
 
 
+def shim_of(backend: str) -> str:
+    return SHIM.replace("mps", backend)
+
+
 def commits_of(clone: Path) -> list[str]:
     return git(clone, "rev-list", "--reverse", "main..stack/grid_sampler").split()
 
@@ -70,16 +83,17 @@ def test_on_2_11_the_report_has_the_documented_keys(applied: tuple[Path, dict[st
         assert all(edit["rung"] for edit in change["edits"])
 
 
-def test_on_2_11_the_yaml_and_the_shim_gain_one_line_and_lose_none(applied: tuple[Path, dict[str, Any]]) -> None:
+def test_each_commit_adds_one_dispatch_line(applied: tuple[Path, dict[str, Any]]) -> None:
+    for commit in commits_of(applied[0]):
+        assert git(applied[0], "diff", "--numstat", f"{commit}~", commit, "--", YAML).split() == ["1", "0", YAML]
+
+
+def test_generated_headers_gain_the_announced_lines_and_lose_none(applied: tuple[Path, dict[str, Any]]) -> None:
     rows = git(applied[0], "diff", "--numstat", "main..stack/grid_sampler").splitlines()
     counts = {path: (added, removed) for added, removed, path in (row.split("\t") for row in rows)}
-    assert counts[YAML] == ("1", "0")
-    assert counts[SHIM] == ("1", "0")
-
-
-def test_on_2_11_no_other_generated_file_changes(applied: tuple[Path, dict[str, Any]]) -> None:
-    changed = git(applied[0], "diff", "--name-only", "main..stack/grid_sampler").splitlines()
-    assert [path for path in changed if "/generated/" in path] == [SHIM]
+    assert {path: count for path, count in counts.items() if "/generated/" in path} == {
+        shim_of(backend): (str(len(names)), "0") for backend, names in DECLARED.items()
+    }
 
 
 def test_on_2_11_no_schema_line_changes(applied: tuple[Path, dict[str, Any]]) -> None:
@@ -121,15 +135,18 @@ def test_torchgen_in_check_mode_refuses_the_stack_without_its_shim_line(
     assert torchgen_check(applied[0], "stack/grid_sampler", tmp_path, without_shim_line=True) != 0
 
 
-def test_the_new_declaration_is_the_one_that_torch_2_13_ships(applied: tuple[Path, dict[str, Any]]) -> None:
-    name = "aoti_torch_mps_grid_sampler_2d_backward"
-    newer = Tree.at(Repository.open(require_reference("2.13").path), "main").read(SHIM)
-    ours = Tree.at(Repository.open(applied[0]), "stack/grid_sampler").read(SHIM)
-    assert newer is not None
-    assert ours is not None
-    (theirs,) = (d.text for d in parse_declarations(newer) if d.name == name)
-    (made,) = (d.text for d in parse_declarations(ours) if d.name == name)
-    assert made == theirs
+@pytest.mark.parametrize("backend", DECLARED)
+def test_the_new_declarations_are_those_that_torch_2_13_ships(
+    applied: tuple[Path, dict[str, Any]], backend: str
+) -> None:
+    def declared(repository: Path, commit: str) -> dict[str, str]:
+        header = Tree.at(Repository.open(repository), commit).read(shim_of(backend))
+        assert header is not None
+        return {d.name: d.text for d in parse_declarations(header) if "_grid_sampler_" in d.name}
+
+    ours, theirs = declared(applied[0], "stack/grid_sampler"), declared(require_reference("2.13").path, "main")
+    assert ours == theirs
+    assert set(DECLARED[backend]) <= set(ours)
 
 
 def test_every_commit_message_passes_every_rule(applied: tuple[Path, dict[str, Any]]) -> None:
@@ -148,12 +165,30 @@ def report_tip(applied: tuple[Path, dict[str, Any]]) -> str:
     return str(applied[1]["tip"])
 
 
-def test_on_2_13_the_change_is_present_upstream_and_nothing_is_written(tmp_path: Path) -> None:
+def test_the_3d_change_alone_names_the_change_it_needs(tmp_path: Path) -> None:
+    clone = clone_of("2.11", tmp_path / "clone.git")
+    before = git(clone, "for-each-ref")
+    code, report, _ = apply_stack("--onto", "main", "--repo", str(clone), "--only", "grid_sampler_3d_backward")
+    assert code == 2
+    assert "grid_sampler_2d_backward" in json.dumps(report["error"])
+    assert git(clone, "for-each-ref") == before
+
+
+def test_the_3d_change_alone_applies_where_the_2d_change_is(applied: tuple[Path, dict[str, Any]]) -> None:
+    clone = applied[0]
+    first, second = commits_of(clone)
+    arguments = ["--onto", first, "--repo", str(clone), "--branch", "alone", "--only", "grid_sampler_3d_backward"]
+    code, _, errors = apply_stack(*arguments)
+    assert code == 0, errors
+    assert git(clone, "rev-parse", "alone^{tree}") == git(clone, "rev-parse", f"{second}^{{tree}}")
+
+
+def test_on_2_13_every_change_is_present_upstream_and_nothing_is_written(tmp_path: Path) -> None:
     clone = clone_of("2.13", tmp_path / "clone.git")
     before = git(clone, "for-each-ref")
     code, report, errors = apply_stack("--onto", "main", "--repo", str(clone))
     assert code == 0, errors
-    assert [change["upstream_state"] for change in report["changes"]] == ["present upstream"]
+    assert [change["upstream_state"] for change in report["changes"]] == ["present upstream"] * 2
     assert report["conflicts"] == []
     assert git(clone, "for-each-ref") == before
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from overlay_kernels import REGISTRATION
+from overlay_kernels import OPS, instantiated, sampler_proof
 from patchstack.cache import cache_dir
 from stackproof.fastpath import StandInDevice, run_on, run_on_mps
 from stackproof.fastpath.register import has_mps_kernel, registered
-from stackproof.fastpath.run import _FALLBACK
+from stackproof.fastpath.run import _FALLBACK, kernels_of
 from stackproof.model import GateContext, Verdict
 from stackproof.ops import KernelLibrary
 from stackproof.report.error_rows import error_rows
@@ -41,10 +41,27 @@ def test_the_kernels_pass_their_proof_and_autograd_on_the_stand_in(context: Gate
     assert result.name == "test-mps"
     assert "Apple half was not run" in result.limits[0]
     rows = error_rows(result)
+    assert {row["op"] for row in result.details["table"]} == set(OPS)
     assert len({row.mode for row in rows}) == 18
     assert {row.dtype for row in rows} == {"float32", "float16", "bfloat16"}
-    # 15 cases of each mode and dtype without autograd
-    assert result.cases == 18 * 3 * 16
+    # 15 cases of each mode and dtype without autograd, 8 of the forward
+    assert result.cases == 3 * (18 * 16 + 12 * 16 + 12 * 9)
+
+
+def test_on_the_whole_matrix_the_forward_is_compared_with_the_kernels_below_the_stack(context: GateContext) -> None:
+    device = StandInDevice(cache_dir())
+    proof = sampler_proof("grid_sampler_3d")
+    kernels = kernels_of(proof, device, context)
+    (unit, *_) = (one for one in proof.units(full=True) if one.key.kind == "as before the stack")
+    results = proof.run(unit, kernels)
+    assert [result for result in results if result.skipped or result.problems] == []
+    assert len(results) == unit.cases
+
+
+@pytest.fixture
+def one_op(context: GateContext) -> GateContext:
+    """The same context for the 2D op only, to save time."""
+    return replace(context, options={**context.options, "ops": [OP]})
 
 
 class Faulty(StandInDevice):
@@ -56,27 +73,29 @@ class Faulty(StandInDevice):
 
     def compile(self, source: str) -> KernelLibrary:
         assert self.old in source, f"the seeded fault no longer fits the overlay: {self.old!r}"
-        only_float = REGISTRATION.sub(lambda line: line[0] if line[1] == "float" else "", source)
-        return super().compile(only_float.replace(self.old, self.new))
+        return super().compile(instantiated(source, dtype="float", op=OP).replace(self.old, self.new))
 
 
-def test_a_kernel_that_computes_the_wrong_gradient_fails(context: GateContext) -> None:
-    result = run_on(Faulty("static_cast<T>(x.derivative * grad_x)", "static_cast<T>(-x.derivative * grad_x)"), context)
+DERIVATIVE = "static_cast<T>(window.axes[axis].derivative"
+
+
+def test_a_kernel_that_computes_the_wrong_gradient_fails(one_op: GateContext) -> None:
+    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), one_op)
     assert result.verdict is Verdict.FAILED
     wrong = [finding.message for finding in result.findings if finding.rule == "wrong-value"]
     assert any("float32: grad_grid is off" in message and "(two samples, sliced" in message for message in wrong)
     assert any("float32: grad_grid is off" in message and "(through autograd)" in message for message in wrong)
 
 
-def test_a_dtype_without_kernels_is_a_finding_and_hides_no_other_result(context: GateContext) -> None:
-    result = run_on(Faulty("static_cast<T>(x.derivative * grad_x)", "static_cast<T>(-x.derivative * grad_x)"), context)
+def test_a_dtype_without_kernels_is_a_finding_and_hides_no_other_result(one_op: GateContext) -> None:
+    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), one_op)
     raised = {finding.rule for finding in result.findings if "AttributeError" in finding.message}
     assert raised == {"not-run", "autograd"}
     assert "grid_sampler_2d_backward_bilinear_zeros_half" in str([finding.message for finding in result.findings])
 
 
-def test_a_kernel_that_does_not_compile_is_a_finding(context: GateContext) -> None:
-    result = run_on(Faulty("kernel void grid_sampler_2d_backward(", "kernel void oops(nonsense,"), context)
+def test_a_kernel_that_does_not_compile_is_a_finding(one_op: GateContext) -> None:
+    result = run_on(Faulty("kernel void grid_sampler_backward(", "kernel void oops(nonsense,"), one_op)
     assert result.verdict is Verdict.FAILED
     assert [finding.rule for finding in result.findings] == ["compile"]
 

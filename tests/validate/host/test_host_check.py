@@ -19,6 +19,8 @@ PUBLIC = "grid_sampler_2d_backward_mps"
 LIBRARY = "namespace at::native {\n\n#ifndef PYTORCH_JIT_COMPILE_SHADERS"
 ARGUMENTS = "      mtl_setArgs(computeEncoder, output, input, grid, launch_params);"
 FLAG, MASK = "bool align_corners,", "std::array<bool, 2> output_mask) {"
+# What tells the 2D function from the 3D one.
+BODY = "\n  check_grid_sampler_common(input, grid);\n  check_grid_sampler_2d(input, grid);\n  if (output_mask[0])"
 INDENT = " " * len(f"std::tuple<Tensor, Tensor> {PUBLIC}(")
 WAIT = "namespace at::mps {\nvoid wait_for_all();\n}\nstatic const bool waited = (at::mps::wait_for_all(), true);\n"
 
@@ -42,7 +44,7 @@ FAULTS = {
         "differ only in their return type",
     ),
     "a wrong parameter type": Fault(
-        f"{FLAG}\n{INDENT}{MASK}", f"int64_t align_corners,\n{INDENT}{MASK}", "syntax", NO_PROTOTYPE
+        f"{FLAG}\n{INDENT}{MASK}{BODY}", f"int64_t align_corners,\n{INDENT}{MASK}{BODY}", "syntax", NO_PROTOTYPE
     ),
     "a missing op include": Fault(
         "#include <ATen/ops/grid_sampler_2d_backward_native.h>\n", "", "syntax", NO_PROTOTYPE
@@ -79,13 +81,14 @@ def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
 def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(stack: Any) -> None:
     text = stack.text(SHARED_HEADER)
     fields = "  idx_type_t first_position;\n  bool align_corners;\n"
-    assert text.count(fields) == 1
     other = "#ifdef __METAL__\n  bool align_corners;\n  idx_type_t first_position;\n#else\n" + fields + "#endif\n"
-    head = stack.changed({SHARED_HEADER: text.replace(fields, other)})
+    start = text.index("struct GridSamplerBackwardParams")
+    assert fields in text[start:]
+    head = stack.changed({SHARED_HEADER: text[:start] + text[start:].replace(fields, other, 1)})
     result = stack.judge(HostCheckGate(), head)
     assert result.verdict is Verdict.FAILED
     messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
-    assert len(messages) == 2
+    assert len(messages) == 4  # two numbers of dimensions, two index widths
     assert all("GridSamplerBackwardParams" in message and "first_position" in message for message in messages)
 
 

@@ -13,10 +13,13 @@ from stackproof.model import Verdict
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
 
 COUNT = "std::min(positions - first, max_launch)"
-ARGUMENTS = "mtl_setArgs(computeEncoder, grad_input_slot, grad_grid, grad_output, input, grid, launch_params);"
+BUFFERS = "{grad_input_slot, grad_grid, grad_output, input, grid}"
+EACH_BUFFER = "      for (const auto slot : c10::irange(tensors.size())) {\n"
 FIRST_IN_BLOCK = "      auto launch_params = params;"
 BEFORE_BLOCK = "  constexpr int64_t max_launch = int64_t{1} << 30;"
-FIRST_OF_FUNCTION = "  const bool compute_grad_input = output_mask[0];\n"
+FIRST_OF_FUNCTION = "  check_grid_sampler_grad_output(op, grad_output, input, grid);\n"
+FORWARD_3D, BACKWARD_2D, BACKWARD_3D = "grid_sampler_3d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"
+OPS = [BACKWARD_2D, FORWARD_3D, BACKWARD_3D]
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,13 @@ class Fault:
     rules: tuple[str, ...]
     words: str
     kind: str = "detectors"
+    op: str = BACKWARD_2D
 
 
 FAULTS = {
     "swapped buffers": Fault(
-        ARGUMENTS,
-        ARGUMENTS.replace("input, grid", "grid, input"),
+        BUFFERS,
+        BUFFERS.replace("input, grid", "grid, input"),
         ("out-of-bounds", "wrong-value"),
         "grid_sampler_2d_backward",
     ),
@@ -44,8 +48,8 @@ FAULTS = {
         "read of grad_input",
     ),
     "a kernel name that does not exist": Fault(
-        'fmt::format("grid_sampler_2d_backward_{}',
-        'fmt::format("grid_sampler_2d_backwards_{}',
+        'fmt::format("{}_{}_{}_{}{}"',
+        'fmt::format("{}s_{}_{}_{}{}"',
         ("no-such-kernel",),
         "grid_sampler_2d_backwards_",
     ),
@@ -64,9 +68,8 @@ FAULTS = {
         "outside of its queue block",
     ),
     "an argument left from another kernel": Fault(
-        ARGUMENTS,
-        "mtl_setArgs(computeEncoder, grad_input_slot, grad_grid, grad_output);\n"
-        "        mtl_setArgs<4>(computeEncoder, grid, launch_params);",
+        EACH_BUFFER,
+        f"{EACH_BUFFER}        if (slot == 3) continue;\n",
         ("stale-binding",),
         "argument 3 (input)",
     ),
@@ -77,19 +80,60 @@ FAULTS = {
         "grad_output too small",
         "bad arguments",
     ),
+    "3D: an alert that names another op": Fault(
+        'alertNotDeterministic("grid_sampler_3d_backward_mps")',
+        'alertNotDeterministic("grid_sampler_2d_backward_mps")',
+        ("behaviour",),
+        "the alert is missing",
+        "deterministic algorithms",
+        BACKWARD_3D,
+    ),
+    "3D: bicubic is refused in other words": Fault(
+        "  check_grid_sampler_3d(input, grid, interpolation_mode);\n  if (output_mask[0]) {",
+        '  TORCH_CHECK(interpolation_mode != 2, "no bicubic");\n'
+        "  check_grid_sampler_3d(input, grid, 0);\n  if (output_mask[0]) {",
+        ("behaviour",),
+        "bicubic is refused as on the CPU",
+        "bad arguments",
+        BACKWARD_3D,
+    ),
+    "3D: gradients of another size": Fault(
+        "grad_input = grad_input.to(input.scalar_type());",
+        "grad_input = grad_input.mul(1.001).to(input.scalar_type());",
+        ("behaviour",),
+        "away from the CPU's in float64",
+        "training",
+        BACKWARD_3D,
+    ),
+    "forward: sizes for strides": Fault(
+        "params.output_strides = grid_sampler_dims<5, idx_type_t>(output.strides());",
+        "params.output_strides = grid_sampler_dims<5, idx_type_t>(output.sizes());",
+        ("out-of-bounds", "unwritten", "wrong-value"),
+        "grid_sampler_3d",
+        op=FORWARD_3D,
+    ),
+    "forward: bicubic reaches the kernels": Fault(
+        "  check_grid_sampler_3d(input, grid, interpolation_mode);\n  mps::check",
+        "  check_grid_sampler_3d(input, grid, 0);\n  mps::check",
+        ("behaviour",),
+        "bicubic is refused as on the CPU",
+        "bad arguments",
+        FORWARD_3D,
+    ),
 }
 
 
 def test_everything_works_through_the_public_interface(stack: Any) -> None:
-    result = stack.judge(HostRunGate())
+    result = stack.judge(HostRunGate(), ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
-    assert result.cases > 1500
+    assert result.cases > 4000
     assert result.worst_error is not None
     assert result.worst_error < 4
-    assert "grid_sampler_2d_backward" in result.details["ops"]
+    assert set(OPS) <= set(result.details["ops"])
     assert tuple(result.limits) == LIMITS
-    kinds = {str(row["scenario"]).partition(":")[0] for row in result.details["scenarios"]}
+    assert {row["op"] for row in result.details["scenarios"]} == set(OPS)
+    kinds = {row["kind"] for row in result.details["scenarios"] if row["op"] == BACKWARD_3D}
     assert kinds >= {"values", "detectors", "vmap over grad_output", "autocast", "dirty allocator", "training"}
     assert kinds >= {"bad arguments", "finite differences", "deterministic algorithms"}
 
@@ -97,7 +141,7 @@ def test_everything_works_through_the_public_interface(stack: Any) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
     seeded = FAULTS[fault]
-    result = stack.judge(HostRunGate(), stack.replaced(seeded.old, seeded.new), kinds=[seeded.kind])
+    result = stack.judge(HostRunGate(), stack.replaced(seeded.old, seeded.new), kinds=[seeded.kind], ops=[seeded.op])
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule in seeded.rules]
     assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]

@@ -19,7 +19,13 @@ def test_the_selection_follows_from_the_ops_and_from_the_changed_tests(stack: An
     patterns = select_patterns(["grid_sampler_2d_backward"], stack.tree(stack.base), stack.tree())
     assert "grid_sampler_2d" in patterns
     assert "test_grid_sample_2d_autograd" in patterns
-    assert "test_grid_sample_3d_forward" not in patterns
+    assert "test_grid_sample_2d_forward" not in patterns
+
+
+def test_the_selection_has_the_ops_whose_expected_failures_the_stack_changes(stack: Any) -> None:
+    patterns = select_patterns(["grid_sampler_3d_backward"], stack.tree(stack.base), stack.tree())
+    assert {"grid_sampler_2d", "grid_sampler_3d", "nn_functional_grid_sample"} <= set(patterns)
+    assert len(patterns) < 60
 
 
 @pytest.mark.slow

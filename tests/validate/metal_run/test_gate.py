@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overlay_kernels import KERNELS, OVERLAY, TORCH_HEADERS
+from overlay_kernels import KERNELS, OPS, OVERLAY, STANDIN, TORCH_HEADERS
 from patchstack.cache import cache_dir
 from patchstack.git import Repository
 from stackproof.metal_run.gate import LIMITS, MetalRunGate
@@ -32,7 +32,7 @@ def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
         assert old in text
         (root / KERNELS).mkdir(parents=True, exist_ok=True)
         (root / KERNELS / name).write_text(text.replace(old, new) if old else text)
-    shutil.copytree(TORCH_HEADERS / "c10/metal", root / "c10/metal")
+    shutil.copytree(TORCH_HEADERS / "c10/metal", root / "c10/metal", dirs_exist_ok=True)
     commit(root, "tree")
 
 
@@ -83,7 +83,7 @@ def test_a_kernel_that_does_not_compile_fails_at_its_line(tmp_path: Path) -> Non
 
 
 def test_a_kernel_that_takes_the_process_down_is_a_finding(tmp_path: Path) -> None:
-    fault = ("grad_grid[2 * position] =", "*(device int*)16 = 1;\n  grad_grid[2 * position] =")
+    fault = ("grad_grid[D * position", "*(device int*)16 = 1;\n    grad_grid[D * position")
     result = judged(tmp_path / "tree", {"GridSampler.metal": fault}, run_modes=["plain"])
     assert result.verdict is Verdict.FAILED
     messages = {finding.rule: finding.message for finding in result.findings}
@@ -112,3 +112,60 @@ def test_a_match_that_selects_nothing_is_not_a_pass(tmp_path: Path) -> None:
     result = judged(tmp_path / "tree", match="no such batch")
     assert result.verdict is Verdict.NOT_RUN
     assert "no batch" in result.reason
+
+
+def range_of_commits(root: Path, changes: dict[str, tuple[str, str]] | None = None) -> None:
+    """A repository with the kernels of before the stack in one commit and the overlay's in the next one."""
+    shutil.copytree(TORCH_HEADERS / "c10/metal", root / "c10/metal")
+    for source in (TORCH_HEADERS / "ATen/native/mps/kernels/GridSampler.h", STANDIN / KERNELS / "GridSampler.metal"):
+        (root / KERNELS).mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / KERNELS)
+    commit(root, "before")
+    small_tree(root, changes or {})
+
+
+def compared(root: Path, **options: object) -> GateResult:
+    """The gate's result for the forward's comparison with the kernels of before."""
+    with Repository.open(root) as repository:
+        base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
+        settings = {"ops": ["grid_sampler_3d"], "run_modes": ["plain"], "match": "as before", **options}
+        return MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
+
+
+def test_the_forward_is_compared_with_the_kernels_of_the_commit_below(tmp_path: Path) -> None:
+    range_of_commits(tmp_path / "tree")
+    result = compared(tmp_path / "tree")
+    assert [finding.message for finding in result.findings] == []
+    assert result.verdict is Verdict.PASSED
+    assert result.cases == 36 * 6 * 3
+
+
+def test_a_forward_that_rounds_in_another_way_fails_and_both_values_are_shown(tmp_path: Path) -> None:
+    fault = ("sum += window.weight(pixel) * value;", "sum = value * window.weight(pixel) * 1.0000001f + sum;")
+    range_of_commits(tmp_path / "tree", {"GridSampler.metal": fault})
+    result = compared(tmp_path / "tree", match="as before the stack; bilinear, zeros, align_corners; float32")
+    assert result.verdict is Verdict.FAILED
+    assert "are not those of before the stack" in result.findings[0].message
+    assert " instead of " in result.findings[0].message
+
+
+def test_a_base_without_the_kernels_is_said_and_does_not_fail(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "README").write_text("empty")
+    commit(root, "before")
+    small_tree(root, {})
+    result = compared(root, match="nearest, border, align_corners; float32")
+    assert result.verdict is Verdict.PASSED
+    result = compared(root, match="bilinear, border, align_corners; float32")
+    assert result.verdict is Verdict.PASSED
+    (note,) = result.findings
+    assert (note.rule, note.fails) == ("not-compared", False)
+    assert "does not have these kernels" in note.message
+
+
+def test_a_source_is_compiled_once_for_all_ops_whose_kernels_it_holds(tmp_path: Path) -> None:
+    fault = ("const auto nearest = rint(pixel.position);", "const auto nearest = no_such_name(pixel.position);")
+    result = judged(tmp_path / "tree", {"GridSampler.metal": fault}, ops=list(OPS))
+    assert result.verdict is Verdict.FAILED
+    assert [finding.rule for finding in result.findings].count("compile") == 1

@@ -1,4 +1,4 @@
-"""The Python mirror of the host function follows the overlay's Objective-C++."""
+"""The Python mirror of the host functions follows the overlay's Objective-C++."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import re
 import pytest
 import torch
 
-from overlay_kernels import OVERLAY, overlay_kernels
+from overlay_kernels import KERNELS, OVERLAY, kernels_before, overlay_kernels
 from stackproof.ops import Kernels
-from stackproof.ops.grid_sampler_2d_backward.host import HostFunction, kernel_name, largest_offset
-from stackproof.ops.grid_sampler_2d_backward.modes import ALL_MODES, Interpolation, Mode, Padding
-from stackproof.ops.grid_sampler_2d_backward.table import DTYPES, SHAPES
-from stackproof.ops.grid_sampler_2d_backward.values import random_tensors
+from stackproof.ops.grid_sampler.before import ForwardBefore
+from stackproof.ops.grid_sampler.host import HostBackward, HostForward, kernel_name, largest_offset
+from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding, Sampler
+from stackproof.ops.grid_sampler.table import DTYPES, SHAPES
+from stackproof.ops.grid_sampler.values import random_tensors
 from stackproof.ops.layouts import virtual_tensor
 
 HOST = (OVERLAY / "aten/src/ATen/native/mps/operations/GridSampler.mm").read_text()
+MODE = Mode(Interpolation.NEAREST, Padding.ZEROS, True)
+SAMPLERS = pytest.mark.parametrize("sampler", [SAMPLER_2D, SAMPLER_3D], ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +27,33 @@ def kernels() -> Kernels:
     return overlay_kernels()
 
 
+def names(op: str, sampler: Sampler) -> set[str]:
+    calls = itertools.product(sampler.modes, DTYPES.values(), (False, True))
+    return {kernel_name(op, mode, dtype, wide=wide) for mode, dtype, wide in calls}
+
+
 def test_the_mirror_names_exactly_the_kernels_that_exist(kernels: Kernels) -> None:
-    calls = itertools.product(ALL_MODES, DTYPES.values(), (False, True))
-    named = {kernel_name(mode, dtype, wide=wide) for mode, dtype, wide in calls}
-    assert {name for name in kernels.library.kernel_names if "backward" in name} == named
+    named = names(SAMPLER_2D.backward, SAMPLER_2D) | names(SAMPLER_3D.backward, SAMPLER_3D)
+    assert set(kernels.library.kernel_names) == named | names(SAMPLER_3D.forward, SAMPLER_3D)
 
 
-def test_the_host_function_builds_kernel_names_in_the_same_way() -> None:
-    assert '"grid_sampler_2d_backward_{}_{}_{}{}"' in HOST
+def test_the_host_functions_build_kernel_names_in_the_same_way() -> None:
+    assert 'fmt::format("{}_{}_{}_{}{}"' in HOST
     assert 'std::is_same_v<idx_type_t, int64_t> ? "_int64" : ""' in HOST
 
 
-def test_the_host_function_launches_as_many_positions_at_once(kernels: Kernels) -> None:
+def test_the_host_functions_launch_as_many_positions_at_once(kernels: Kernels) -> None:
     (shift,) = re.findall(r"max_launch = int64_t\{1\} << (\d+)", HOST)
-    assert HostFunction(kernels).positions_per_launch == 2 ** int(shift)
+    assert HostBackward(kernels).positions_per_launch == 2 ** int(shift)
+    assert HostForward(kernels).positions_per_launch == 2 ** int(shift)
 
 
-def test_the_host_function_fills_the_fields_that_the_mirror_fills(kernels: Kernels) -> None:
-    filled = set(re.findall(r"params\.(\w+)(?:\[dim\])? =", HOST))
-    (layout,) = {tuple(field.path for field in HostFunction(kernels).layouts[wide].fields) for wide in (False, True)}
-    assert filled == set(layout)
+@SAMPLERS
+def test_the_host_functions_fill_the_fields_that_the_mirror_fills(kernels: Kernels, sampler: Sampler) -> None:
+    filled = set(re.findall(r"params\.(\w+) =", HOST))
+    directions = [HostBackward(kernels), HostForward(kernels)]
+    layouts = [host.layout(sampler.dims, wide) for host in directions for wide in (False, True)]
+    assert {name for layout in layouts for name in layout.names} == filled
 
 
 def test_the_largest_offset_is_that_of_the_last_element() -> None:
@@ -51,26 +61,54 @@ def test_the_largest_offset_is_that_of_the_last_element() -> None:
     assert largest_offset(torch.empty(4, 6)[:, ::2]) == 22
 
 
-def test_wide_kernels_are_taken_beyond_32_bits_only(kernels: Kernels) -> None:
-    mode = Mode(Interpolation.NEAREST, Padding.ZEROS, True)
-    tensors = random_tensors(SHAPES[1], torch.float32, mode)
-    host = HostFunction(kernels)
-    assert not host.backward(tensors, mode, mask=(True, True)).used_wide
-    host.zeros = lambda shape: virtual_tensor(shape, (2**31, 27, 9, 1), torch.float32)
-    assert host.backward(tensors, mode, mask=(True, True)).used_wide
-    assert not host.backward(tensors, mode, mask=(False, True)).used_wide
+@SAMPLERS
+def test_wide_kernels_are_taken_beyond_32_bits_only(kernels: Kernels, sampler: Sampler) -> None:
+    tensors = random_tensors(SHAPES[sampler.dims][1], torch.float32, MODE)
+    host = HostBackward(kernels)
+    assert not host.run(tensors, MODE, mask=(True, True)).used_wide
+    inner = tensors.input[0].stride()
+    host.zeros = lambda shape: virtual_tensor(shape, (2**31, *inner), torch.float32)
+    assert host.run(tensors, MODE, mask=(True, True)).used_wide
+    assert not host.run(tensors, MODE, mask=(False, True)).used_wide
 
 
-def test_empty_calls_return_without_a_kernel() -> None:
-    class NoKernels:
-        def __getattr__(self, name: str) -> object:
-            raise AssertionError(f"{name} was asked for")
+def test_the_forward_takes_wide_kernels_beyond_32_bits_only(kernels: Kernels) -> None:
+    tensors = random_tensors(SHAPES[3][1], torch.float32, MODE)
+    host = HostForward(kernels)
+    narrow = host.run(tensors, MODE)
+    assert not host.used_wide
+    far = virtual_tensor(narrow.shape, (2**31, *narrow[0].stride()), torch.float32)
+    assert torch.equal(host.run(tensors, MODE, far), narrow)
+    assert host.used_wide
 
-    header = (OVERLAY / "aten/src/ATen/native/mps/kernels/GridSampler.h").read_bytes()
-    host = HostFunction(Kernels(NoKernels(), (header,)))
-    for shape in SHAPES[-3:]:
-        tensors = random_tensors(shape, torch.float16, ALL_MODES[0])
-        outputs = host.backward(tensors, ALL_MODES[0], mask=(True, True))
+
+class NoKernels:
+    """A library that must not be asked."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} was asked for")
+
+
+@SAMPLERS
+def test_empty_calls_return_without_a_kernel(sampler: Sampler) -> None:
+    kernels = Kernels(NoKernels(), ((OVERLAY / KERNELS / "GridSampler.h").read_bytes(),))
+    for shape in SHAPES[sampler.dims][-3:]:
+        tensors = random_tensors(shape, torch.float16, MODE)
+        outputs = HostBackward(kernels).run(tensors, MODE, mask=(True, True))
         assert outputs.grad_input is not None
         assert outputs.grad_input.shape == tensors.input.shape
         assert torch.equal(outputs.grad_grid, torch.zeros_like(tensors.grid))
+        assert HostForward(kernels).run(tensors, MODE).shape == tensors.grad_output.shape
+
+
+def test_the_forward_before_the_stack_is_found_under_its_old_and_under_its_new_name(kernels: Kernels) -> None:
+    mode = Mode(Interpolation.BILINEAR, Padding.BORDER, False)
+    tensors = random_tensors(SHAPES[3][1], torch.float16, mode)
+    old, new = (ForwardBefore(one, SAMPLER_3D).run(tensors, mode) for one in (kernels_before(), kernels))
+    assert torch.equal(old, new)
+
+
+def test_a_mode_that_did_not_exist_before_the_stack_is_named() -> None:
+    tensors = random_tensors(SHAPES[2][1], torch.float32, MODE)
+    with pytest.raises(LookupError, match="no kernel grid_sampler_2d_zeros_float"):
+        ForwardBefore(Kernels(object(), ()), SAMPLER_2D).run(tensors, MODE)

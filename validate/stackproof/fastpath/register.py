@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any, Protocol
 
 import torch
 
 from stackproof.fastpath.device import Device
 from stackproof.ops import CaseResult, Kernels
+from stackproof.ops.registry import make, makers_of
 
-OpFunction = Callable[..., tuple[Any, ...]]
+OpFunction = Callable[..., Any]
 
 
 class FastPathOp(Protocol):
@@ -27,16 +27,9 @@ class FastPathOp(Protocol):
         ...
 
 
-# ``module:callable`` by op; imported on use.
-_OPS = {"grid_sampler_2d_backward": "stackproof.fastpath.grid_sampler_2d_backward:GridSampler2dBackward"}
-
-
 def fast_path_for(op: str) -> FastPathOp | None:
     """What is known about an op, or ``None``: its kernels are then run, but not through autograd."""
-    if op not in _OPS:
-        return None
-    module, _, attribute = _OPS[op].partition(":")
-    made: FastPathOp = getattr(import_module(module), attribute)()
+    made: FastPathOp | None = make(makers_of(op).fast_path)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -19,9 +19,13 @@ from stackproof.fastpath.register import fast_path_for, has_mps_kernel, register
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import collect_sources
 from stackproof.model import Finding, GateContext, GateResult, Verdict
-from stackproof.ops import CaseResult, KernelLibrary, Kernels, OpProof, WorkUnit, proof_for
+from stackproof.ops import CaseResult, Kernels, OpProof, WorkUnit, proof_for
 
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
+
+
+class DeviceCompileError(PatchstackError):
+    """A kernel source that the device's compiler refuses."""
 
 
 @dataclass
@@ -75,17 +79,16 @@ def run_on(device: Device, context: GateContext, *, name: str = "test-mps") -> G
 
 
 def _prove(proof: OpProof, device: Device, context: GateContext, seen: _Seen) -> None:
-    tree = Tree.at(context.repository, context.head)
-    files = collect_sources(tree, proof.source)
-    headers = tuple(files.get(path) or tree.read(path) or b"" for path in proof.headers)
     context.progress(0, 0, f"compiling {proof.source}")
     try:
-        library = device.compile(embed(files, proof.source))
-    except Exception as error:  # whatever Apple's compiler makes torch raise
-        seen.findings.append(Finding(f"does not compile: {error}", proof.source, rule="compile"))
+        kernels = kernels_of(proof, device, context)
+    except DeviceCompileError as error:
+        seen.findings.append(Finding(f"does not compile: {error.problem}", proof.source, rule="compile"))
         return
-    results = list(_run_units(proof, library, headers, device, context, seen))
-    results += _through_autograd(proof, library, headers, device, seen)
+    results = list(_run_units(proof, kernels, device, context, seen))
+    results += _through_autograd(proof, kernels, device, seen)
+    seen.left_out += sorted({f"{proof.op}: {result.skipped}" for result in results if result.skipped})
+    results = [result for result in results if not result.skipped]
     for result in results:
         seen.cases += 1
         seen.failed += bool(result.problems)
@@ -95,15 +98,42 @@ def _prove(proof: OpProof, device: Device, context: GateContext, seen: _Seen) ->
     seen.findings += proof.judge(results)
 
 
+def kernels_of(proof: OpProof, device: Device, context: GateContext) -> Kernels:
+    """The op's kernels of the head commit, and those of the base where the proof compares with them.
+
+    Raises:
+        DeviceCompileError: the head's kernels do not compile.
+        PatchstackError: the head does not have the source.
+    """
+    kernels = _compiled(Tree.at(context.repository, context.head), proof, device)
+    return replace(kernels, before=_before(proof, device, context))
+
+
+def _compiled(tree: Tree, proof: OpProof, device: Device) -> Kernels:
+    files = collect_sources(tree, proof.source)
+    headers = tuple(files.get(path) or tree.read(path) or b"" for path in proof.headers)
+    source = embed(files, proof.source)
+    try:
+        library = device.compile(source)
+    except Exception as error:  # whatever Apple's compiler makes torch raise
+        raise DeviceCompileError(str(error), where=proof.source) from error
+    return Kernels(DeviceLibrary(library, device.name), headers)
+
+
+def _before(proof: OpProof, device: Device, context: GateContext) -> Kernels | None:
+    """The kernels of the commit below the stack; ``None`` where the proof does not ask, or they cannot be had."""
+    tree = Tree.at(context.repository, context.base)
+    if not (proof.compares_with_base and tree.exists(proof.source)):
+        return None
+    try:
+        return _compiled(tree, proof, device)
+    except PatchstackError:  # that they compile was for their own commit to show; the cases say that they were not run
+        return None
+
+
 def _run_units(
-    proof: OpProof,
-    library: KernelLibrary,
-    headers: tuple[bytes, ...],
-    device: Device,
-    context: GateContext,
-    seen: _Seen,
+    proof: OpProof, kernels: Kernels, device: Device, context: GateContext, seen: _Seen
 ) -> Iterator[CaseResult]:
-    kernels = Kernels(DeviceLibrary(library, device.name), headers)
     units = proof.units(full=not context.options.get("small", False))
     for number, unit in enumerate(units, 1):
         context.progress(number, len(units), unit.label)
@@ -117,16 +147,13 @@ def _run_units(
             seen.findings.append(_raised(proof, unit, error))
 
 
-def _through_autograd(
-    proof: OpProof, library: KernelLibrary, headers: tuple[bytes, ...], device: Device, seen: _Seen
-) -> Iterator[CaseResult]:
+def _through_autograd(proof: OpProof, kernels: Kernels, device: Device, seen: _Seen) -> Iterator[CaseResult]:
     known = fast_path_for(proof.op)
     if known is None:
         seen.findings.append(Finding(f"{proof.op}: not run through autograd", rule="no-autograd", fails=False))
         return
-    function = known.function(Kernels(DeviceLibrary(library, device.name), headers))
     try:
-        with registered(proof.op, function):
+        with registered(proof.op, known.function(kernels)):
             yield from known.through_autograd(device)
     except Exception as error:  # what a kernel call raises ends this part only
         message = f"{proof.op} through autograd: {type(error).__name__}: {error}"

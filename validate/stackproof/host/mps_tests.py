@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,8 @@ STANDIN_LIMITS = (
     "The tests ran on the stand-in device: no Metal, no Apple GPU, no macOS.",
     "The installed torch ran them; host functions, kernels, tests and lists of expected failures are the stack's.",
 )
+# Where the tests of all ops look up what an op can do, and what is known to fail.
+_LISTS = tuple(f"{TESTING}/{name}.py" for name in ("common_methods_invocations", "common_mps"))
 _CHUNKS = 4
 _TIMEOUT_S = 300.0
 
@@ -96,24 +98,54 @@ def _refused(tree: Tree) -> str:
 
 
 def select_patterns(ops: Sequence[str], base: Tree, head: Tree) -> tuple[str, ...]:
-    """Parts of the names of the tests that concern the ops, or that the stack adds or changes.
+    """Parts of the names of the tests that concern the ops, or whose text or whose OpInfo entry the stack changes.
 
     Args:
         ops: of the series; a backward stands for its forward too.
         base: the tree without the stack.
         head: the tree with it.
     """
-    before = dict(_test_methods(base.read(TEST_FILE)))
-    after = dict(_test_methods(head.read(TEST_FILE)))
-    changed = [name for name, text in after.items() if before.get(name) != text]
-    return tuple(dict.fromkeys([*test_patterns(ops), *changed]))
+    methods = _changed(TEST_FILE, base, head, _test_methods)
+    entries = [name for path in _LISTS for name in _changed(path, base, head, _opinfo_entries)]
+    # In the name of a test, the name of an OpInfo has no dots.
+    return tuple(dict.fromkeys([*test_patterns(ops), *methods, *(name.replace(".", "_") for name in entries)]))
 
 
-def _test_methods(source: bytes | None) -> Iterator[tuple[str, str]]:
-    text = (source or b"").decode(errors="replace")
-    for node in ast.walk(ast.parse(text)):
+_Parts = Callable[[ast.Module], Iterator[tuple[str, ast.AST]]]
+
+
+def _changed(path: str, base: Tree, head: Tree, parts: _Parts) -> list[str]:
+    """Names of the parts of a Python file that the stack adds, changes or takes away."""
+    before, after = base.read(path) or b"", head.read(path) or b""
+    if before == after:
+        return []
+    texts = []
+    for source in (before, after):
+        found: dict[str, list[str]] = {}
+        for name, node in parts(ast.parse(source)):
+            found.setdefault(name, []).append(ast.dump(node))
+        texts.append(found)
+    names = dict.fromkeys([*texts[1], *texts[0]])
+    return [name for name in names if texts[0].get(name) != texts[1].get(name)]
+
+
+def _opinfo_entries(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """The OpInfo entries of the list of all ops, and the values that the lists of expected failures have for an op."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
+            name = node.args[0]
+            if node.func.id.endswith("Info") and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value, node
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, value
+
+
+def _test_methods(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield node.name, ast.dump(node)
+            yield node.name, node
 
 
 def _prepare(context: GateContext, tree: Tree, patterns: tuple[str, ...]) -> MpsTests:

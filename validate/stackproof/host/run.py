@@ -132,11 +132,13 @@ def _collect(collected: _Collected, scenario: Scenario, answer: Ran | Died) -> N
     collected.findings += answer.findings
     if failed:
         more = f", and {len(failed) - 1} more of {len(answer.cases)}" if len(failed) > 1 else ""
-        message = f"{scenario.kind}: {failed[0].name}: {failed[0].problems[0]}{more}"
+        message = f"{scenario.kind} of {scenario.op}: {failed[0].name}: {failed[0].problems[0]}{more}"
         collected.findings.append(Finding(message, rule="wrong-value" if failed[0].error is not None else "behaviour"))
     collected.rows.append(
         {
             "scenario": scenario.label,
+            "op": scenario.op,
+            "kind": scenario.kind,
             "cases": len(answer.cases),
             "failed": len(failed),
             "worst_error": max(errors, default=None),

@@ -5,130 +5,177 @@ Values are judged as in metal-run: against float64 from the same rounded inputs,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from stackproof.host import sampler_calls, sampler_training
+from stackproof.host import sampler_calls, sampler_refusals
 from stackproof.host.device import NAN_POISON, NUMBER_POISON, StandinDevice
+from stackproof.host.sampler_registration import volumetric_registration
+from stackproof.host.sampler_training import spatial_transformer
 from stackproof.host.scenarios import HostCase, Scenario
 from stackproof.host.tensors import layout_kept_on
-from stackproof.ops.grid_sampler_2d_backward.checks import Expected, dtype_name
-from stackproof.ops.grid_sampler_2d_backward.host import Outputs
-from stackproof.ops.grid_sampler_2d_backward.modes import ALL_MODES, Mode
-from stackproof.ops.grid_sampler_2d_backward.table import DTYPES, SHAPES, Shape
-from stackproof.ops.grid_sampler_2d_backward.values import random_tensors
-from stackproof.ops.layouts import LAYOUTS, SamplerTensors
+from stackproof.ops import CaseResult
+from stackproof.ops.grid_sampler.checks import ExpectedGradients, ExpectedSamples, dtype_name
+from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Mode, Sampler
+from stackproof.ops.grid_sampler.public import public_gradients, public_outputs, public_samples
+from stackproof.ops.grid_sampler.table import DTYPES, SHAPES, Shape
+from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS, ODD_OFFSET, SamplerTensors
+from stackproof.ops.grid_sampler.values import random_tensors
 
-OP = "grid_sampler_2d_backward"
-_MATRIX_SHAPES = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "empty batch", "no channels")
-_WATCHED_SHAPE = "two samples"
+_MATRIX = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "empty batch", "no channels")
+_WATCHED = ("two samples",)
+
+# One way of calling a sampler that has no mode, dtype or shape to vary.
+Calls = Callable[[StandinDevice, Sampler], Iterator[HostCase]]
 
 
-class SamplerHostProof:
-    """Implements :class:`stackproof.host.scenarios.HostProof`."""
+class _SamplerHostProof(ABC):
+    """Implements :class:`stackproof.host.scenarios.HostProof` for one direction of one sampler.
 
-    op = OP
+    Attributes:
+        op: aten name.
+    """
+
+    unchanged_by: ClassVar[str] = ""
+    calls: Mapping[str, Calls]
+
+    def __init__(self, op: str, sampler: Sampler) -> None:
+        self.op = op
+        self.sampler = sampler
 
     def scenarios(self) -> Sequence[Scenario]:
         return [
-            *(Scenario(OP, "detectors", mode) for mode in ALL_MODES),
-            *(Scenario(OP, "values", mode) for mode in ALL_MODES),
-            *(Scenario(OP, kind) for kind in _OTHERS),
+            *(Scenario(self.op, "detectors", mode) for mode in self.sampler.modes),
+            *(Scenario(self.op, "values", mode) for mode in self.sampler.modes),
+            *(Scenario(self.op, kind) for kind in self.calls),
         ]
 
     def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
         if scenario.kind == "values":
-            return list(_values(device, scenario.key))
+            return list(self._matrix(scenario.key, _MATRIX))
         if scenario.kind == "detectors":
+            # The same on little, with every access of the kernels watched.
             with device.detectors():
-                return list(_watched(device, scenario.key))
-        return list(_OTHERS[scenario.kind](device))
+                return list(self._matrix(scenario.key, _WATCHED, ("sliced",)))
+        return list(self.calls[scenario.kind](device, self.sampler))
+
+    def _matrix(self, mode: Mode, names: Sequence[str], layouts: Sequence[str] = ()) -> Iterator[HostCase]:
+        """Every dtype, shape and layout of one mode, through the public interface."""
+        for dtype in DTYPES.values():
+            for shape in _shapes(self.sampler, names):
+                for layout in layouts or shape.layouts:
+                    if layout != self.unchanged_by and (dtype is not torch.float32 or layout != ODD_OFFSET):
+                        tensors = LAYOUTS[layout](random_tensors(shape, dtype, mode))
+                        result = self.judged(tensors, mode, shape.name)
+                        name = f"{mode}, {dtype_name(dtype)}, {shape.name}, {layout}"
+                        yield HostCase(name, max(result.errors.values(), default=None), result.problems)
+
+    @abstractmethod
+    def judged(self, tensors: SamplerTensors, mode: Mode, case: str) -> CaseResult:
+        """Call the public function with the same tensors on the device, and compare."""
 
 
-def public_gradients(tensors: SamplerTensors, mode: Mode) -> tuple[Tensor, Tensor, Tensor]:
-    """Output and both gradients through ``torch.nn.functional.grid_sample``, on the device of the tensors."""
-    leaves = [tensor.detach().requires_grad_() for tensor in (tensors.input, tensors.grid)]
-    output = _forward(leaves, mode)
-    grad_input, grad_grid = torch.autograd.grad(output, leaves, tensors.grad_output)
-    return output.detach(), grad_input, grad_grid
+class BackwardHostProof(_SamplerHostProof):
+    """The gradients of ``grid_sample``."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        super().__init__(sampler.backward, sampler)
+        self.calls = {**_BACKWARD_CALLS, "training": _TRAINING[sampler.dims]}
+
+    def judged(self, tensors: SamplerTensors, mode: Mode, case: str) -> CaseResult:
+        """Both gradients."""
+        outputs = public_outputs(tensors.each(layout_kept_on("mps")), mode)
+        return ExpectedGradients.of(tensors, mode).judge(outputs, case)
 
 
-def _forward(leaves: Sequence[Tensor], mode: Mode) -> Tensor:
-    return functional.grid_sample(
-        leaves[0],
-        leaves[1],
-        mode=mode.interpolation.name.lower(),
-        padding_mode=mode.padding.name.lower(),
-        align_corners=mode.align_corners,
+class ForwardHostProof(_SamplerHostProof):
+    """The output of ``grid_sample``."""
+
+    unchanged_by = EXPANDED_GRAD_OUTPUT
+
+    def __init__(self, sampler: Sampler) -> None:
+        super().__init__(sampler.forward, sampler)
+        self.calls = {"bad arguments": sampler_refusals.forward_refusals, "dirty allocator": _dirty_samples}
+
+    def judged(self, tensors: SamplerTensors, mode: Mode, case: str) -> CaseResult:
+        """The samples."""
+        move = layout_kept_on("mps")
+        output = public_samples(move(tensors.input), move(tensors.grid), mode)
+        return ExpectedSamples.of(tensors, mode).judge(output.cpu(), case)
+
+
+def _shapes(sampler: Sampler, names: Sequence[str]) -> list[Shape]:
+    return [shape for shape in SHAPES[sampler.dims] if shape.name in names]
+
+
+def _dirty_gradients(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
+    """The gradients do not depend on what memory held before, nor on the calls before."""
+    yield from _dirty_allocator(device, sampler, public_gradients)
+
+
+def _dirty_samples(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
+    """The output does not depend on what memory held before, nor on the calls before."""
+    yield from _dirty_allocator(
+        device, sampler, lambda tensors, mode: [public_samples(tensors.input, tensors.grid, mode)]
     )
 
 
-def _shapes(names: Sequence[str]) -> list[Shape]:
-    return [shape for shape in SHAPES if shape.name in names]
-
-
-def _values(device: StandinDevice, mode: Mode) -> Iterator[HostCase]:
-    """Every dtype, shape and layout of one mode, through the public interface."""
-    for dtype in DTYPES.values():
-        for shape in _shapes(_MATRIX_SHAPES):
-            layouts = [name for name in shape.layouts if dtype is not torch.float32 or name != "odd offset"]
-            for layout in layouts:
-                yield _value_case(mode, shape, dtype, layout)
-
-
-def _watched(device: StandinDevice, mode: Mode) -> Iterator[HostCase]:
-    """The same on little, with every access of the kernels watched."""
-    for dtype in DTYPES.values():
-        for shape in _shapes([_WATCHED_SHAPE]):
-            yield _value_case(mode, shape, dtype, "sliced")
-
-
-def _value_case(mode: Mode, shape: Shape, dtype: torch.dtype, layout: str) -> HostCase:
-    tensors = LAYOUTS[layout](random_tensors(shape, dtype, mode))
-    expected = Expected.of(tensors, mode)
-    _output, grad_input, grad_grid = public_gradients(tensors.each(layout_kept_on("mps")), mode)
-    result = expected.judge(Outputs(grad_input.cpu(), grad_grid.cpu()), shape.name)
-    name = f"{mode}, {dtype_name(dtype)}, {shape.name}, {layout}"
-    return HostCase(name, max(result.errors.values(), default=None), result.problems)
-
-
-def _dirty_allocator(device: StandinDevice) -> Iterator[HostCase]:
-    """The result does not depend on what memory held before, nor on the calls before."""
-    shape = _shapes(["many samples per pixel"])[0]
-    for mode in ALL_MODES:
+def _dirty_allocator(
+    device: StandinDevice, sampler: Sampler, call: Callable[[SamplerTensors, Mode], Sequence[Tensor]]
+) -> Iterator[HostCase]:
+    (shape,) = _shapes(sampler, ["many samples per pixel"])
+    for mode in sampler.modes:
         tensors = random_tensors(shape, torch.float32, mode).each(layout_kept_on("mps"))
         seen = []
         for poison in (NAN_POISON, NUMBER_POISON, 0, NAN_POISON):
             device.poison_with(poison)
-            seen.append([grad.cpu() for grad in public_gradients(tensors, mode)[1:]])
+            seen.append([result.cpu() for result in call(tensors, mode)])
         device.poison_with(NAN_POISON)
         same = all(torch.equal(one, other) for later in seen[1:] for one, other in zip(seen[0], later, strict=True))
-        yield HostCase(str(mode), None, () if same else ("the gradients depend on what fresh memory holds",))
+        yield HostCase(str(mode), None, () if same else ("the results depend on what fresh memory holds",))
 
 
-def _one_gradient(device: StandinDevice) -> Iterator[HostCase]:
+def _one_gradient(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
     """A gradient that is asked for alone is the same as together with the other."""
-    mode = ALL_MODES[0]
-    tensors = random_tensors(SHAPES[0], torch.float32, mode).each(layout_kept_on("mps"))
-    _output, *both = public_gradients(tensors, mode)
+    mode = sampler.modes[0]
+    tensors = random_tensors(SHAPES[sampler.dims][0], torch.float32, mode).each(layout_kept_on("mps"))
+    both = public_gradients(tensors, mode)
     for number, name in enumerate(("input", "grid")):
-        leaves = [tensors.input.detach(), tensors.grid.detach()]
+        leaves = (tensors.input.detach(), tensors.grid.detach())
         leaves[number].requires_grad_()
-        (grad,) = torch.autograd.grad(_forward(leaves, mode), leaves[number], tensors.grad_output)
+        output = public_samples(*leaves, mode)
+        (grad,) = torch.autograd.grad(output, leaves[number], tensors.grad_output)
         same = torch.equal(grad.cpu(), both[number].cpu())
         yield HostCase(f"only {name} requires grad", None, () if same else (f"the gradient of {name} alone differs",))
 
 
-_OTHERS: dict[str, Callable[[StandinDevice], Iterator[HostCase]]] = {
-    "bad arguments": sampler_calls.bad_arguments,
+_BACKWARD_CALLS: dict[str, Calls] = {
+    "bad arguments": sampler_refusals.backward_refusals,
     "finite differences": sampler_calls.finite_differences,
     "vmap over grad_output": sampler_calls.vmap_over_grad_output,
     "autocast": sampler_calls.autocast,
     "deterministic algorithms": sampler_calls.deterministic_algorithms,
-    "dirty allocator": _dirty_allocator,
+    "dirty allocator": _dirty_gradients,
     "only one gradient": _one_gradient,
-    "training": sampler_training.spatial_transformer,
 }
+# What each sampler's gradients are used for.
+_TRAINING: dict[int, Calls] = {2: spatial_transformer, 3: volumetric_registration}
+
+
+def backward_2d() -> BackwardHostProof:
+    """``grid_sampler_2d_backward``."""
+    return BackwardHostProof(SAMPLER_2D)
+
+
+def backward_3d() -> BackwardHostProof:
+    """``grid_sampler_3d_backward``."""
+    return BackwardHostProof(SAMPLER_3D)
+
+
+def forward_3d() -> ForwardHostProof:
+    """``grid_sampler_3d``."""
+    return ForwardHostProof(SAMPLER_3D)

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from stackproof.host.device import StandinDevice
 from stackproof.host.scenarios import HostCase
+from stackproof.ops.grid_sampler.modes import Sampler
 
 _STEPS, _RATE, _TOLERANCE = 12, 0.05, 1e-3
 
@@ -40,7 +41,7 @@ class _Parameters:
         return [self.locate, self.locate_bias, self.classify]
 
 
-def spatial_transformer(device: StandinDevice) -> Iterator[HostCase]:
+def spatial_transformer(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
     """Train on the CPU and on the device, compare the losses of all steps."""
     for mode in ("bilinear", "bicubic"):
         losses, expected = _train("mps", mode), _train("cpu", mode)

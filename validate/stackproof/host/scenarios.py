@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Protocol
 
 from stackproof.host.device import StandinDevice
-
-# ``module:callable`` that makes the proof, by op of the series.
-_PROOFS = {"grid_sampler_2d_backward": "stackproof.host.sampler:SamplerHostProof"}
+from stackproof.ops.registry import make, makers_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,8 @@ class Scenario:
 
     @property
     def label(self) -> str:
-        return f"{self.kind}: {self.key}" if self.key is not None else self.kind
+        subject = f"{self.kind} of {self.op}"
+        return f"{subject}: {self.key}" if self.key is not None else subject
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,5 @@ class HostProof(Protocol):
 
 def host_proof_for(op: str) -> HostProof | None:
     """The proof of an op of a series, ``None`` where nobody wrote one."""
-    if op not in _PROOFS:
-        return None
-    module, _, attribute = _PROOFS[op].partition(":")
-    proof: HostProof = getattr(import_module(module), attribute)()
+    proof: HostProof | None = make(makers_of(op).host)
     return proof

@@ -7,11 +7,13 @@ processes can share a cache.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,6 +181,21 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     if described.exists():
         return _load(folder, json.loads(described.read_text()))
     folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        if not described.exists():
+            _build(text, flags, kind, toolchain, folder, cache)
+    return _load(folder, json.loads(described.read_text()))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While active, no other process builds into the folder: workers that need one library compile it once."""
+    with (folder / "lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _build(text: str, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path) -> None:
     rewritten = rewrite(text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         unit = Path(scratch) / "source.cl"
@@ -192,8 +209,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     }
     partial = folder / f"build.{os.getpid()}.partial"
     partial.write_text(json.dumps(content))
-    partial.replace(described)
-    return _load(folder, content)
+    partial.replace(folder / "build.json")
 
 
 def _compile(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from patchstack.errors import PatchstackError
@@ -71,7 +72,7 @@ class MetalRunGate:
             return _result([Finding(str(error), path=error.where, rule="not-run")], started)
         unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
         collected = _Collected(findings=list(unproved))
-        tasks = list(_tasks(proofs, context.options))
+        tasks = list(_tasks(proofs, sources, context.options))
         if not any(task.unit for task in tasks):
             return GateResult(NAME, Verdict.NOT_RUN, reason="no batch of cases matches the options", limits=LIMITS)
         setup = Setup(sources, context.cache / NAME)
@@ -101,9 +102,14 @@ def _given_up(left: int) -> Finding:
 
 
 def _materialise(context: GateContext, proof: OpProof) -> OpSource:
-    tree = Tree.at(context.repository, context.head)
-    files = collect_sources(tree, proof.source)
-    root = write_sources(files, context.cache / NAME)
+    head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
+    source = _written(head, proof, context.cache)
+    has_before = proof.compares_with_base and all(base.exists(path) for path in (proof.source, *proof.headers))
+    return replace(source, before=_written(base, proof, context.cache)) if has_before else source
+
+
+def _written(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
+    root = write_sources(collect_sources(tree, proof.source), cache / NAME)
     headers = tuple(_header(tree, path) for path in proof.headers)
     include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
     return OpSource(root, proof.source, include_dirs, headers)
@@ -116,10 +122,12 @@ def _header(tree: Tree, path: str) -> bytes:
     return text
 
 
-def _tasks(proofs: Sequence[OpProof], options: Mapping[str, Any]) -> Iterator[Task]:
+def _tasks(proofs: Sequence[OpProof], sources: Mapping[str, OpSource], options: Mapping[str, Any]) -> Iterator[Task]:
     run_modes = tuple(options.get("run_modes") or RUN_MODES)
+    # Ops of one file share its library, and two processes would compile it at the same time.
+    compiled_by = {sources[proof.op].source: proof for proof in sorted(proofs, key=lambda one: one.compares_with_base)}
     for run_mode in run_modes:
-        for proof in proofs:
+        for proof in compiled_by.values():
             yield Task(proof.op, run_mode)
     for run_mode in run_modes:
         full = run_mode == PLAIN and not options.get("small", False)
@@ -136,19 +144,26 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
         collected.failed += task.unit.cases if task.unit else 0
         collected.findings.append(Finding(f"{task.label}: {answer.reason}", path=source.source, rule="crash"))
         return
-    collected.table.add(task.op, task.run_mode, answer.results)
-    collected.cases += len(answer.results)
+    results = [result for result in answer.results if not result.skipped]
+    collected.findings += [_skipped(task, result, source) for result in answer.results if result.skipped]
+    collected.table.add(task.op, task.run_mode, results)
+    collected.cases += len(results)
     collected.peaks[answer.process] = answer.peak_bytes
     collected.findings += answer.findings
     if task.unit and any(finding.rule == CALL_FAILED for finding in answer.findings):
         collected.cases += task.unit.cases
         collected.failed += task.unit.cases
-    for result in answer.results:
+    for result in results:
         if result.problems:
             collected.failed += 1
             collected.findings.append(_problem(task, result, source))
     if task.run_mode == PLAIN:
-        collected.results.setdefault(task.op, []).extend(answer.results)
+        collected.results.setdefault(task.op, []).extend(results)
+
+
+def _skipped(task: Task, result: CaseResult, source: OpSource) -> Finding:
+    message = f"{task.op}, {result.dtype}: not compared, {result.skipped}"
+    return Finding(message, path=source.source, rule="not-compared", fails=False)
 
 
 def _problem(task: Task, result: CaseResult, source: OpSource) -> Finding:

@@ -39,12 +39,14 @@ class OpSource:
         source: the ``.metal`` file, relative to ``root``.
         include_dirs: folders to look for includes in.
         headers: text of the headers that the proof asked for.
+        before: the same of the commit below the stack; ``None`` where it is not asked for, or not there.
     """
 
     root: Path
     source: str
     include_dirs: tuple[Path, ...]
     headers: tuple[bytes, ...]
+    before: OpSource | None = None
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,13 @@ class Setup:
         if isinstance(library, CompileError):
             # Said once, by the task that compiles; its units have nothing to add.
             return (), _diagnosed(library, source) if task.unit is None else ()
+        before = _before(source, self.cache) if task.run_mode == PLAIN else None
         if task.unit is None:
             return (), ()
         proof = proof_for(task.op)
         assert proof is not None
         library.clear_reports()
-        results = tuple(proof.run(task.unit, Kernels(library, source.headers, library.mark_undefined)))
+        results = tuple(proof.run(task.unit, Kernels(library, source.headers, library.mark_undefined, before)))
         return results, _reported(library, source, task)
 
 
@@ -137,6 +140,14 @@ def _library(source: OpSource, cache_folder: Path, mode: RunMode) -> MetalLibrar
         return compile_library(source.root / source.source, source.include_dirs, cache=cache_folder, mode=mode)
     except CompileError as error:
         return error
+
+
+def _before(source: OpSource, cache_folder: Path) -> Kernels | None:
+    """The kernels below the stack; that they compile was for their own commit to show."""
+    if source.before is None:
+        return None
+    library = _library(source.before, cache_folder, RunMode.PLAIN)
+    return None if isinstance(library, CompileError) else Kernels(library, source.before.headers)
 
 
 def _reported(library: MetalLibrary, source: OpSource, task: Task) -> tuple[Finding, ...]:

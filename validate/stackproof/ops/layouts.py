@@ -1,4 +1,4 @@
-"""The same values in other memory: every arrangement of strides and offsets that a kernel must not care about.
+"""The same values in other memory: arrangements of strides and offsets that a kernel must not care about.
 
 What lies between the values is NaN, so that a wrong stride or offset poisons the result instead of hitting a neighbour
 that happens to look right.
@@ -8,30 +8,10 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-
-@dataclass(frozen=True)
-class SamplerTensors:
-    """The tensors of one call of a 2D grid sampler's backward, all of one dtype.
-
-    Attributes:
-        grad_output: (N, C, Ho, Wo).
-        input: (N, C, H, W).
-        grid: (N, Ho, Wo, 2).
-    """
-
-    grad_output: Tensor
-    input: Tensor
-    grid: Tensor
-
-    def each(self, change: Callable[[Tensor], Tensor]) -> SamplerTensors:
-        """The same with ``change`` applied to every tensor."""
-        return SamplerTensors(change(self.grad_output), change(self.input), change(self.grid))
 
 
 def sliced(values: Tensor) -> Tensor:
@@ -49,47 +29,13 @@ def at_odd_offset(values: Tensor) -> Tensor:
 
 
 def channels_last(values: Tensor) -> Tensor:
-    """Channels innermost; for a 4-D tensor whose second axis is the channels."""
-    return values.contiguous(memory_format=torch.channels_last)
+    """Channels innermost; for a tensor whose second axis is the channels and whose others after it are spatial."""
+    return values.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
-def _contiguous(tensors: SamplerTensors) -> SamplerTensors:
-    return tensors.each(Tensor.contiguous)
-
-
-def _channels_last(tensors: SamplerTensors) -> SamplerTensors:
-    return SamplerTensors(channels_last(tensors.grad_output), channels_last(tensors.input), tensors.grid)
-
-
-def _permuted(tensors: SamplerTensors) -> SamplerTensors:
-    grid = tensors.grid.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)
-    return SamplerTensors(tensors.grad_output, tensors.input.mT.contiguous().mT, grid)
-
-
-def _expanded(tensors: SamplerTensors) -> SamplerTensors:
-    # As a sum's backward makes it: one value, all strides zero.
-    whole = tensors.grad_output
-    one = whole.reshape(-1)[:1] if whole.numel() else whole.new_ones(1)
-    return SamplerTensors(one.view(1, 1, 1, 1).expand(whole.shape), tensors.input, tensors.grid)
-
-
-def _sliced(tensors: SamplerTensors) -> SamplerTensors:
-    return tensors.each(sliced)
-
-
-def _odd_offset(tensors: SamplerTensors) -> SamplerTensors:
-    return tensors.each(at_odd_offset)
-
-
-# By name; every layout keeps the values, but "expanded grad_output" repeats one of them.
-LAYOUTS: dict[str, Callable[[SamplerTensors], SamplerTensors]] = {
-    "contiguous": _contiguous,
-    "channels_last": _channels_last,
-    "permuted grid": _permuted,
-    "expanded grad_output": _expanded,
-    "sliced": _sliced,
-    "odd offset": _odd_offset,
-}
+def expanded(values: Tensor) -> Tensor:
+    """The first element along the first axis for all of them, with stride 0."""
+    return values[:1].expand(values.shape)
 
 
 def virtual_tensor(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:

@@ -42,11 +42,13 @@ class Kernels:
         library: the compiled kernels of the op's source.
         headers: text of the headers that :attr:`OpProof.headers` names, in that order.
         mark_undefined: told of tensors that the next kernel must write before it reads them, for the detectors.
+        before: the same of the commit below the stack, for proofs that ask for it and where that commit has it.
     """
 
     library: KernelLibrary
     headers: tuple[bytes, ...]
     mark_undefined: Callable[[Tensor], None] = lambda tensor: None
+    before: Kernels | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class CaseResult:
         errors: by output, the largest error in units of the dtype's epsilon (see :mod:`stackproof.ops.measure`).
         cpu_errors: the same of PyTorch's own CPU kernel in the same dtype on the same inputs, where it was asked.
         problems: one sentence for each way in which the case failed; empty when it passed.
+        skipped: why the case was not run; empty where it was.
     """
 
     mode: str
@@ -85,6 +88,7 @@ class CaseResult:
     errors: Mapping[str, float] = field(default_factory=dict)
     cpu_errors: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    skipped: str = ""
 
 
 class OpProof(Protocol):
@@ -94,11 +98,13 @@ class OpProof(Protocol):
         op: aten name of the op.
         source: the ``.metal`` file in the tree that holds its kernels.
         headers: files in the tree whose text the proof reads.
+        compares_with_base: some cases need the kernels of the commit below the stack.
     """
 
     op: str
     source: str
     headers: tuple[str, ...]
+    compares_with_base: bool
 
     def units(self, *, full: bool) -> Sequence[WorkUnit]:
         """The whole matrix, or a small one that touches every kernel (for slow run modes)."""

@@ -82,19 +82,23 @@ class StructLayout:
     alignment: int
     fields: tuple[Field, ...]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The paths of all fields."""
+        return frozenset(field.path for field in self.fields)
+
     def pack(self, values: Mapping[str, Value]) -> bytes:
         """The struct's bytes with ``values`` by field path; padding is zero.
 
         Raises:
             PatchstackError: a field without a value, a value without a field, or a wrong number of elements.
         """
-        names = {field.path for field in self.fields}
-        if names != set(values):
+        if self.names != set(values):
             raise PatchstackError(
                 "the struct does not have the fields that the caller fills",
                 where=self.name,
                 expected=", ".join(sorted(values)),
-                found=", ".join(sorted(names)),
+                found=", ".join(sorted(self.names)),
             )
         packed = bytearray(self.size)
         for field in self.fields:

@@ -4,7 +4,7 @@
 #include <c10/metal/common.h>
 
 // fragment: backward_params
-// Arguments of the grid_sampler_2d_backward kernels, in the layout that host
+// Arguments of the grid sampler's backward kernels, in the layout that host
 // and kernel share. `idx_type_t` is wide enough for the largest offset into any
 // of the tensors; sizes and strides count elements.
 template <unsigned N = 4, typename idx_type_t = int32_t>
@@ -22,5 +22,19 @@ struct GridSamplerBackwardParams {
   // Not a template parameter: the branch is the same for all threads and
   // nothing beside the atomics it skips, while it would double the kernels.
   bool compute_grad_input;
+};
+// end fragment
+
+// fragment: forward_params
+// Arguments of the grid_sampler_3d kernels; as in GridSamplerBackwardParams.
+template <unsigned N = 5, typename idx_type_t = int32_t>
+struct GridSamplerForwardParams {
+  ::c10::metal::array<idx_type_t, N> output_sizes;
+  ::c10::metal::array<idx_type_t, N> output_strides;
+  ::c10::metal::array<idx_type_t, N> input_sizes;
+  ::c10::metal::array<idx_type_t, N> input_strides;
+  ::c10::metal::array<idx_type_t, N> grid_strides;
+  idx_type_t first_position;
+  bool align_corners;
 };
 // end fragment

@@ -20,18 +20,18 @@ static float grid_sampler_unnormalize(
   return align_corners ? shifted / 2 * (size - 1) : (shifted * size - 1) / 2;
 }
 
-// fragment: backward_kernels
-// Gradients of grid_sampler_2d.
+// fragment: grid_windows
+// Samples over any number of axes.
 //
 // Every interpolation is separable: along one axis a sample reads 1, 2 or 4
 // pixels, its taps, and a pixel's share in the sample is the product of one
-// weight per axis. So the kernel is written once, for any number of taps, and
-// an interpolation only says what the taps of one axis are.
+// weight per axis. So a kernel is written once, for any number of axes and
+// taps, and an interpolation only says what the taps of one axis are.
 //
 // Coordinates that are not finite, or so large that un-normalizing them may not
 // be, must not be converted to an integer, which is undefined:
-//  - zeros and reflection take them as outside of the input: such a sample adds
-//    nothing to grad_input, and its grad_grid is 0;
+//  - zeros and reflection take them as outside of the input: such a sample
+//    reads no pixel, and its gradients are 0;
 //  - border clips them as any other: infinities go to the nearest edge, NaN
 //    goes to pixel 0, with a gradient of 0 along that axis.
 // They are replaced before any arithmetic, by looking at their bits: under fast
@@ -104,11 +104,11 @@ static bool grid_is_convertible(float position, int32_t size) {
   return fabs(position) < 2.0f * size + 4.0f;
 }
 
-// Paddings for the backward pass. `pad_position` moves a position into the
+// Paddings. `pad_position` moves a position into the
 // input, for interpolations that pad before they choose their taps; `wrap` only
 // moves it to where it can be converted, without changing which pixels it
 // reads, for bicubic, which pads each tap by itself with `pad_index`.
-struct GridGradZeros {
+struct GridPadZeros {
   static GridPixel pad_position(GridPixel pixel, int32_t, bool) {
     return pixel;
   }
@@ -122,7 +122,7 @@ struct GridGradZeros {
   }
 };
 
-struct GridGradBorder {
+struct GridPadBorder {
   static GridPixel pad_position(GridPixel pixel, int32_t size, bool) {
     return grid_pixel_clip(pixel, size);
   }
@@ -145,7 +145,7 @@ struct GridGradBorder {
   }
 };
 
-struct GridGradReflection {
+struct GridPadReflection {
   // Mirrors lie on the centers of the edge pixels (align_corners) or on their
   // outer sides; this is the distance between them.
   static int32_t span(int32_t size, bool align_corners) {
@@ -207,7 +207,7 @@ struct GridGradReflection {
 };
 
 template <typename Pad>
-struct GridGradNearest {
+struct GridNearest {
   static constant constexpr int32_t taps_count = 1;
   static constant constexpr bool is_differentiable = false;
 
@@ -227,7 +227,7 @@ struct GridGradNearest {
 };
 
 template <typename Pad>
-struct GridGradBilinear {
+struct GridBilinear {
   static constant constexpr int32_t taps_count = 2;
   static constant constexpr bool is_differentiable = true;
 
@@ -253,7 +253,7 @@ struct GridGradBilinear {
 };
 
 template <typename Pad>
-struct GridGradBicubic {
+struct GridBicubic {
   static constant constexpr int32_t taps_count = 4;
   static constant constexpr bool is_differentiable = true;
 
@@ -306,42 +306,243 @@ struct GridGradBicubic {
   }
 };
 
-// One thread per sampling position walks the channels. grad_input is summed in
-// float whatever T is: 16-bit sums stop growing at 2048 (half) or 256 (bfloat),
-// and 16-bit atomics are emulated and slow. grad_grid is contiguous.
+// Sizes or strides: batch, channels, then D axes; of the grid batch, D axes,
+// then coordinates.
+template <int32_t D, typename idx_t>
+using GridDims = c10::metal::array<idx_t, D + 2>;
+
+// Where a thread's sampling position lies in the output and the grid.
+template <int32_t D, typename idx_t>
+struct GridPosition {
+  idx_t index[D + 1]; // the batch, then the axes
+
+  // `sizes` are those of the output.
+  static GridPosition of_thread(
+      idx_t position,
+      constant GridDims<D, idx_t>& sizes) {
+    GridPosition result;
+    for (int32_t axis = D; axis > 0; --axis) {
+      const idx_t rest = position / sizes[axis + 1];
+      result.index[axis] = position - rest * sizes[axis + 1];
+      position = rest;
+    }
+    result.index[0] = position;
+    return result;
+  }
+
+  idx_t grid_offset(constant GridDims<D, idx_t>& strides) const thread {
+    idx_t offset = 0;
+    for (int32_t dim = 0; dim <= D; ++dim) {
+      offset += index[dim] * strides[dim];
+    }
+    return offset;
+  }
+
+  // Of channel 0.
+  idx_t output_offset(constant GridDims<D, idx_t>& strides) const thread {
+    idx_t offset = index[0] * strides[0];
+    for (int32_t axis = 1; axis <= D; ++axis) {
+      offset += index[axis] * strides[axis + 1];
+    }
+    return offset;
+  }
+};
+
+// The pixels that one sample reads: the product of its taps along D axes. A
+// pixel's number is made of one digit per axis, its tap; the last axis has the
+// lowest digit. Loops over pixels and axes are unrolled: then the arrays that
+// they index stay in registers.
+template <int32_t D, typename Interp>
+struct GridWindow {
+  static constant constexpr int32_t taps_count = Interp::taps_count;
+  static constant constexpr int32_t digit_bits = taps_count / 2; // of 1, 2, 4
+  static constant constexpr int32_t pixels_count = 1 << (digit_bits * D);
+
+  GridTaps<taps_count> axes[D]; // in the order of the input's dimensions
+
+  template <typename T, typename idx_t>
+  static GridWindow around(
+      const device T* coords,
+      idx_t coordinate_stride,
+      constant GridDims<D, idx_t>& input_sizes,
+      bool align_corners) {
+    GridWindow window;
+#pragma unroll
+    for (int32_t axis = 0; axis < D; ++axis) {
+      // The first coordinate belongs to the last axis.
+      window.axes[axis] = Interp::taps(
+          static_cast<float>(coords[(D - 1 - axis) * coordinate_stride]),
+          static_cast<int32_t>(input_sizes[axis + 2]),
+          align_corners);
+    }
+    return window;
+  }
+
+  bool is_inside(int32_t pixel) const thread {
+    bool inside = true;
+    for (int32_t axis = 0; axis < D; ++axis) {
+      inside = inside && axes[axis].index[tap(pixel, axis)] >= 0;
+    }
+    return inside;
+  }
+
+  // From pixel 0 of a channel, for a pixel inside.
+  template <typename idx_t>
+  idx_t offset(int32_t pixel, constant GridDims<D, idx_t>& strides)
+      const thread {
+    idx_t offset = 0;
+    for (int32_t axis = 0; axis < D; ++axis) {
+      const idx_t index = axes[axis].index[tap(pixel, axis)];
+      offset += index * strides[axis + 2];
+    }
+    return offset;
+  }
+
+  float weight(int32_t pixel) const thread {
+    float product = axes[0].weight[tap(pixel, 0)];
+    for (int32_t axis = 1; axis < D; ++axis) {
+      product *= axes[axis].weight[tap(pixel, axis)];
+    }
+    return product;
+  }
+
+  // Derivative of the sample with respect to its position along one axis. The
+  // slopes are summed before the other axes' weights are applied: pixels that
+  // nearly cancel then do so without having been rounded.
+  float slope(int32_t axis, const thread float* values) const thread {
+    float sum = 0.0f;
+#pragma unroll
+    for (int32_t line = 0; line < pixels_count; ++line) {
+      if (tap(line, axis) != 0) {
+        continue; // not the first pixel of its line along the axis
+      }
+      float difference = 0.0f;
+      for (int32_t i = 0; i < taps_count; ++i) {
+        difference += values[line + (i << shift(axis))] * axes[axis].slope[i];
+      }
+      float weight = 1.0f;
+      for (int32_t other = 0; other < D; ++other) {
+        weight *= other == axis ? 1.0f : axes[other].weight[tap(line, other)];
+      }
+      sum += difference * weight;
+    }
+    return sum;
+  }
+
+ private:
+  static int32_t shift(int32_t axis) {
+    return digit_bits * (D - 1 - axis);
+  }
+
+  static int32_t tap(int32_t pixel, int32_t axis) {
+    return (pixel >> shift(axis)) & (taps_count - 1);
+  }
+};
+// end fragment
+
+// fragment: grid_sampler_3d_kernel
+// 3D grid sampler: one thread per sampling position, which walks the channels.
 template <typename Interp, typename T, typename idx_t>
-kernel void grid_sampler_2d_backward(
+kernel void grid_sampler_3d(
+    device T* output [[buffer(0)]],
+    const device T* input [[buffer(1)]],
+    const device T* grid [[buffer(2)]],
+    constant GridSamplerForwardParams<5, idx_t>& params [[buffer(3)]],
+    uint tid [[thread_position_in_grid]]) {
+  const auto where = GridPosition<3, idx_t>::of_thread(
+      params.first_position + static_cast<idx_t>(tid), params.output_sizes);
+  using Window = GridWindow<3, Interp>;
+  const auto window = Window::around(
+      grid + where.grid_offset(params.grid_strides),
+      params.grid_strides[4],
+      params.input_sizes,
+      params.align_corners);
+
+  idx_t input_channel = where.index[0] * params.input_strides[0];
+  idx_t output_offset = where.output_offset(params.output_strides);
+  for (idx_t c = 0; c < params.output_sizes[1]; ++c) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int32_t pixel = 0; pixel < Window::pixels_count; ++pixel) {
+      if (window.is_inside(pixel)) {
+        const auto value = static_cast<float>(
+            input[input_channel + window.offset(pixel, params.input_strides)]);
+        sum += window.weight(pixel) * value;
+      }
+    }
+    output[output_offset] = static_cast<T>(sum);
+    input_channel += params.input_strides[1];
+    output_offset += params.output_strides[1];
+  }
+}
+// end fragment
+
+// fragment: grid_sampler_3d_instantiation
+#define REGISTER_GRID_SAMPLER_3D_KERNEL(interp, I, pad, P, T, idx, X)       \
+  template[                                                                 \
+      [host_name("grid_sampler_3d_" #interp "_" pad "_" #T X)]] kernel void \
+  grid_sampler_3d<I<P>, T, idx>(                                            \
+      device T * output [[buffer(0)]],                                      \
+      const device T* input [[buffer(1)]],                                  \
+      const device T* grid [[buffer(2)]],                                   \
+      constant GridSamplerForwardParams<5, idx>& params [[buffer(3)]],      \
+      uint tid [[thread_position_in_grid]]);
+// end fragment
+
+// fragment: grid_sampler_3d_registration
+// PAD is a padding of the 2D kernels; Grid##PAD is its like for any number of
+// axes.
+#define REGISTER_GRID_SAMPLER_3D(T, PAD, pad)                       \
+  REGISTER_GRID_SAMPLER_3D_KERNEL(                                  \
+      bilinear, GridBilinear, pad, Grid##PAD, T, int32_t, "")       \
+  REGISTER_GRID_SAMPLER_3D_KERNEL(                                  \
+      nearest, GridNearest, pad, Grid##PAD, T, int32_t, "")         \
+  REGISTER_GRID_SAMPLER_3D_KERNEL(                                  \
+      bilinear, GridBilinear, pad, Grid##PAD, T, int64_t, "_int64") \
+  REGISTER_GRID_SAMPLER_3D_KERNEL(                                  \
+      nearest, GridNearest, pad, Grid##PAD, T, int64_t, "_int64")
+// end fragment
+
+// The forward kernels' registrations.
+#define REGISTER_GRID_SAMPLER_OPS(T)               \
+  REGISTER_GRID_SAMPLER_3D(T, PadZeros, "zeros")   \
+  REGISTER_GRID_SAMPLER_3D(T, PadBorder, "border") \
+  REGISTER_GRID_SAMPLER_3D(T, PadReflection, "reflection")
+
+REGISTER_GRID_SAMPLER_OPS(float);
+REGISTER_GRID_SAMPLER_OPS(half);
+REGISTER_GRID_SAMPLER_OPS(bfloat);
+
+// fragment: backward_kernels
+// Gradients of a grid sampler over D axes. One thread per sampling position
+// walks the channels. grad_input is summed in float whatever T is: 16-bit sums
+// stop growing at 2048 (half) or 256 (bfloat), and 16-bit atomics are emulated
+// and slow. grad_grid is contiguous.
+template <int32_t D, typename Interp, typename T, typename idx_t>
+kernel void grid_sampler_backward(
     device atomic<float>* grad_input [[buffer(0)]],
     device T* grad_grid [[buffer(1)]],
     const device T* grad_output [[buffer(2)]],
     const device T* input [[buffer(3)]],
     const device T* grid [[buffer(4)]],
-    constant GridSamplerBackwardParams<4, idx_t>& params [[buffer(5)]],
+    constant GridSamplerBackwardParams<D + 2, idx_t>& params [[buffer(5)]],
     uint tid [[thread_position_in_grid]]) {
   const idx_t position = params.first_position + static_cast<idx_t>(tid);
-  const idx_t image_row = position / params.grad_output_sizes[3];
-  const idx_t w = position - image_row * params.grad_output_sizes[3];
-  const idx_t n = image_row / params.grad_output_sizes[2];
-  const idx_t h = image_row - n * params.grad_output_sizes[2];
-
-  const device T* coords = grid + n * params.grid_strides[0] +
-      h * params.grid_strides[1] + w * params.grid_strides[2];
-  const auto x = Interp::taps(
-      static_cast<float>(coords[0]),
-      static_cast<int32_t>(params.input_sizes[3]),
-      params.align_corners);
-  const auto y = Interp::taps(
-      static_cast<float>(coords[params.grid_strides[3]]),
-      static_cast<int32_t>(params.input_sizes[2]),
+  const auto where =
+      GridPosition<D, idx_t>::of_thread(position, params.grad_output_sizes);
+  using Window = GridWindow<D, Interp>;
+  const auto window = Window::around(
+      grid + where.grid_offset(params.grid_strides),
+      params.grid_strides[D + 1],
+      params.input_sizes,
       params.align_corners);
 
-  const idx_t grad_output_start = n * params.grad_output_strides[0] +
-      h * params.grad_output_strides[2] + w * params.grad_output_strides[3];
-  const idx_t input_start = n * params.input_strides[0];
-  const idx_t grad_input_start = n * params.grad_input_strides[0];
+  const idx_t grad_output_start =
+      where.output_offset(params.grad_output_strides);
+  const idx_t input_start = where.index[0] * params.input_strides[0];
+  const idx_t grad_input_start = where.index[0] * params.grad_input_strides[0];
   const bool compute_grad_input = params.compute_grad_input;
-  float grad_x = 0.0f;
-  float grad_y = 0.0f;
+  float grad_position[D] = {};
 
   for (idx_t c = 0; c < params.grad_output_sizes[1]; ++c) {
     const auto grad = static_cast<float>(
@@ -349,78 +550,65 @@ kernel void grid_sampler_2d_backward(
     const idx_t input_channel = input_start + c * params.input_strides[1];
     const idx_t grad_input_channel =
         grad_input_start + c * params.grad_input_strides[1];
+    float values[Window::pixels_count] = {}; // padding stays 0
 
-    // Derivatives of this channel's sample with respect to its position. The
-    // slopes are summed before the weights are applied: pixels that nearly
-    // cancel then do so without having been rounded.
-    float sample_x = 0.0f;
-    float sample_y = 0.0f;
-    float column_slope[Interp::taps_count] = {};
-
-    for (int32_t i = 0; i < Interp::taps_count; ++i) {
-      const idx_t pixel_y = y.index[i];
-      if (pixel_y < 0) {
+#pragma unroll
+    for (int32_t pixel = 0; pixel < Window::pixels_count; ++pixel) {
+      if (!window.is_inside(pixel)) {
         continue;
       }
-      float row_slope = 0.0f;
-      for (int32_t j = 0; j < Interp::taps_count; ++j) {
-        const idx_t pixel_x = x.index[j];
-        if (pixel_x < 0) {
-          continue;
-        }
-        if (compute_grad_input) {
-          AtomicType<float>::atomic_add(
-              grad_input,
-              grad_input_channel + pixel_y * params.grad_input_strides[2] +
-                  pixel_x * params.grad_input_strides[3],
-              y.weight[i] * x.weight[j] * grad);
-        }
-        if (Interp::is_differentiable) {
-          const auto value = static_cast<float>(
-              input
-                  [input_channel + pixel_y * params.input_strides[2] +
-                   pixel_x * params.input_strides[3]]);
-          row_slope += value * x.slope[j];
-          column_slope[j] += value * y.slope[i];
-        }
+      if (compute_grad_input) {
+        AtomicType<float>::atomic_add(
+            grad_input,
+            grad_input_channel +
+                window.offset(pixel, params.grad_input_strides),
+            window.weight(pixel) * grad);
       }
-      sample_x += row_slope * y.weight[i];
+      if (Interp::is_differentiable) {
+        values[pixel] = static_cast<float>(
+            input[input_channel + window.offset(pixel, params.input_strides)]);
+      }
     }
-    for (int32_t j = 0; j < Interp::taps_count; ++j) {
-      sample_y += column_slope[j] * x.weight[j];
+    if (Interp::is_differentiable) {
+#pragma unroll
+      for (int32_t axis = 0; axis < D; ++axis) {
+        grad_position[axis] += window.slope(axis, values) * grad;
+      }
     }
-    grad_x += sample_x * grad;
-    grad_y += sample_y * grad;
   }
 
-  grad_grid[2 * position] = static_cast<T>(x.derivative * grad_x);
-  grad_grid[2 * position + 1] = static_cast<T>(y.derivative * grad_y);
+  for (int32_t axis = 0; axis < D; ++axis) {
+    grad_grid[D * position + (D - 1 - axis)] =
+        static_cast<T>(window.axes[axis].derivative * grad_position[axis]);
+  }
 }
 
-#define REGISTER_GRID_SAMPLER_2D_BACKWARD(interp, I, pad, P, T, idx, X)    \
-  template[[host_name(                                                     \
-      "grid_sampler_2d_backward_" #interp "_" #pad "_" #T X)]] kernel void \
-  grid_sampler_2d_backward<I<P>, T, idx>(                                  \
-      device atomic<float> * grad_input [[buffer(0)]],                     \
-      device T * grad_grid [[buffer(1)]],                                  \
-      const device T* grad_output [[buffer(2)]],                           \
-      const device T* input [[buffer(3)]],                                 \
-      const device T* grid [[buffer(4)]],                                  \
-      constant GridSamplerBackwardParams<4, idx>& params [[buffer(5)]],    \
+#define REGISTER_GRID_SAMPLER_BACKWARD_PADDING(                             \
+    D, interp, I, pad, P, T, idx, X)                                        \
+  template[[host_name(                                                      \
+      "grid_sampler_" #D "d_backward_" #interp "_" #pad                     \
+      "_" #T X)]] kernel void                                               \
+  grid_sampler_backward<D, I<P>, T, idx>(                                   \
+      device atomic<float> * grad_input [[buffer(0)]],                      \
+      device T * grad_grid [[buffer(1)]],                                   \
+      const device T* grad_output [[buffer(2)]],                            \
+      const device T* input [[buffer(3)]],                                  \
+      const device T* grid [[buffer(4)]],                                   \
+      constant GridSamplerBackwardParams<D + 2, idx>& params [[buffer(5)]], \
       uint tid [[thread_position_in_grid]]);
 
-#define REGISTER_GRID_SAMPLER_2D_BACKWARD_PADDING(pad, P, T, idx, X) \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD(                                 \
-      bilinear, GridGradBilinear, pad, P, T, idx, X)                 \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD(                                 \
-      nearest, GridGradNearest, pad, P, T, idx, X)                   \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD(bicubic, GridGradBicubic, pad, P, T, idx, X)
+#define REGISTER_GRID_SAMPLER_BACKWARD(D, interp, I, T, idx, X) \
+  REGISTER_GRID_SAMPLER_BACKWARD_PADDING(                       \
+      D, interp, I, zeros, GridPadZeros, T, idx, X)             \
+  REGISTER_GRID_SAMPLER_BACKWARD_PADDING(                       \
+      D, interp, I, border, GridPadBorder, T, idx, X)           \
+  REGISTER_GRID_SAMPLER_BACKWARD_PADDING(                       \
+      D, interp, I, reflection, GridPadReflection, T, idx, X)
 
-#define REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(T, idx, X)                       \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD_PADDING(zeros, GridGradZeros, T, idx, X)   \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD_PADDING(border, GridGradBorder, T, idx, X) \
-  REGISTER_GRID_SAMPLER_2D_BACKWARD_PADDING(                                   \
-      reflection, GridGradReflection, T, idx, X)
+#define REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(T, idx, X)               \
+  REGISTER_GRID_SAMPLER_BACKWARD(2, bilinear, GridBilinear, T, idx, X) \
+  REGISTER_GRID_SAMPLER_BACKWARD(2, nearest, GridNearest, T, idx, X)   \
+  REGISTER_GRID_SAMPLER_BACKWARD(2, bicubic, GridBicubic, T, idx, X)
 
 REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(float, int32_t, "");
 REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(half, int32_t, "");
@@ -428,4 +616,17 @@ REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(bfloat, int32_t, "");
 REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(float, int64_t, "_int64");
 REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(half, int64_t, "_int64");
 REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS(bfloat, int64_t, "_int64");
+// end fragment
+
+// fragment: backward_3d_registration
+#define REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(T, idx, X)               \
+  REGISTER_GRID_SAMPLER_BACKWARD(3, bilinear, GridBilinear, T, idx, X) \
+  REGISTER_GRID_SAMPLER_BACKWARD(3, nearest, GridNearest, T, idx, X)
+
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(float, int32_t, "");
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(half, int32_t, "");
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(bfloat, int32_t, "");
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(float, int64_t, "_int64");
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(half, int64_t, "_int64");
+REGISTER_GRID_SAMPLER_3D_BACKWARD_OPS(bfloat, int64_t, "_int64");
 // end fragment

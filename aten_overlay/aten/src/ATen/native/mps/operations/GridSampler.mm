@@ -17,6 +17,10 @@
 // fragment: backward_native_include
 #include <ATen/ops/grid_sampler_2d_backward_native.h>
 // end fragment
+// fragment: backward_3d_native_include
+#include <ATen/ops/grid_sampler_3d_backward_native.h>
+// end fragment
+#include <ATen/ops/grid_sampler_3d_native.h>
 // fragment: zeros_include
 #include <ATen/ops/zeros.h>
 // end fragment
@@ -43,86 +47,106 @@ static const char* padding_to_string(GridSamplerPadding mode) {
   return mode == GridSamplerPadding::Zeros ? "zeros" : mode == GridSamplerPadding::Border ? "border" : "reflection";
 }
 
-// fragment: grid_sampler_2d_backward_impl
-// The op is reachable without going through grid_sampler, see NOTE [ grid_sampler Native Functions ], and the kernel
-// trusts all that is checked here.
-static void check_grid_sampler_2d_backward(const Tensor& grad_output,
-                                           const Tensor& input,
-                                           const Tensor& grid,
-                                           int64_t interpolation_mode,
-                                           int64_t padding_mode) {
-  check_grid_sampler_common(input, grid);
-  check_grid_sampler_2d(input, grid);
+// fragment: grid_sampler_backward_impl
+// The ops are reachable without going through grid_sampler, see NOTE [ grid_sampler Native Functions ], and the kernels
+// trust all that is checked here, after check_grid_sampler_common and the op's own check of the dimensions.
+static void check_grid_sampler_arguments(const char* op,
+                                         const Tensor& input,
+                                         const Tensor& grid,
+                                         int64_t interpolation_mode,
+                                         int64_t padding_mode) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      supportedFloatingType(input), "grid_sampler_2d_backward is not supported for ", input.scalar_type(), " on MPS");
-  TORCH_CHECK(input.scalar_type() == grid.scalar_type() && input.scalar_type() == grad_output.scalar_type(),
-              "grid_sampler_2d_backward: expected grad_output, input and grid to have the same type, but got ",
-              grad_output.scalar_type(),
-              ", ",
+      supportedFloatingType(input), op, " is not supported for ", input.scalar_type(), " on MPS");
+  TORCH_CHECK(input.scalar_type() == grid.scalar_type(),
+              op,
+              ": expected input and grid to have the same type, but got ",
               input.scalar_type(),
               " and ",
               grid.scalar_type());
+  TORCH_CHECK(interpolation_mode >= static_cast<int64_t>(GridSamplerInterpolation::Bilinear) &&
+                  interpolation_mode <= static_cast<int64_t>(GridSamplerInterpolation::Bicubic),
+              op,
+              ": unrecognised interpolation mode: ",
+              interpolation_mode);
+  TORCH_CHECK(padding_mode >= static_cast<int64_t>(GridSamplerPadding::Zeros) &&
+                  padding_mode <= static_cast<int64_t>(GridSamplerPadding::Reflection),
+              op,
+              ": unrecognised padding mode: ",
+              padding_mode);
+  // The kernels count pixels in 32 bits, and for reflection up to twice the axis.
+  constexpr int64_t max_axis_size = int64_t{1} << 30;
+  for (const auto size : input.sizes().slice(2)) {
+    TORCH_CHECK(size < max_axis_size,
+                op,
+                ": expected spatial dimensions of input below ",
+                max_axis_size,
+                " on MPS, but got sizes ",
+                input.sizes());
+  }
+}
+
+static void check_grid_sampler_grad_output(const char* op,
+                                           const Tensor& grad_output,
+                                           const Tensor& input,
+                                           const Tensor& grid) {
+  TORCH_CHECK(grad_output.scalar_type() == input.scalar_type(),
+              op,
+              ": expected grad_output and input to have the same type, but got ",
+              grad_output.scalar_type(),
+              " and ",
+              input.scalar_type());
   TORCH_CHECK(grad_output.device() == input.device(),
-              "grid_sampler_2d_backward: expected grad_output to be on ",
+              op,
+              ": expected grad_output to be on ",
               input.device(),
               ", but it is on ",
               grad_output.device());
   TORCH_CHECK(grad_output.layout() == kStrided,
-              "grid_sampler_2d_backward: expected grad_output to have torch.strided layout, but it has ",
+              op,
+              ": expected grad_output to have torch.strided layout, but it has ",
               grad_output.layout());
-  const std::array<int64_t, 4> output_sizes{input.size(0), input.size(1), grid.size(1), grid.size(2)};
+  DimVector output_sizes(grid.sizes().slice(0, grid.dim() - 1));
+  output_sizes.insert(output_sizes.begin() + 1, input.size(1));
   TORCH_CHECK(grad_output.sizes() == IntArrayRef(output_sizes),
-              "grid_sampler_2d_backward: expected grad_output to have sizes ",
+              op,
+              ": expected grad_output to have sizes ",
               IntArrayRef(output_sizes),
               ", but got ",
               grad_output.sizes());
-  TORCH_CHECK(interpolation_mode >= static_cast<int64_t>(GridSamplerInterpolation::Bilinear) &&
-                  interpolation_mode <= static_cast<int64_t>(GridSamplerInterpolation::Bicubic),
-              "grid_sampler_2d_backward: unrecognised interpolation mode: ",
-              interpolation_mode);
-  TORCH_CHECK(padding_mode >= static_cast<int64_t>(GridSamplerPadding::Zeros) &&
-                  padding_mode <= static_cast<int64_t>(GridSamplerPadding::Reflection),
-              "grid_sampler_2d_backward: unrecognised padding mode: ",
-              padding_mode);
-  // The kernel counts pixels in 32 bits, and for reflection up to twice the axis.
-  constexpr int64_t max_axis_size = int64_t{1} << 30;
-  TORCH_CHECK(input.size(2) < max_axis_size && input.size(3) < max_axis_size,
-              "grid_sampler_2d_backward: expected input height and width below ",
-              max_axis_size,
-              " on MPS, but got sizes ",
-              input.sizes());
 }
 
-// grad_input is a zero-filled float tensor, or undefined if it is not asked for; grad_grid is contiguous.
-template <typename idx_type_t>
-static void grid_sampler_2d_backward_mps_impl(const Tensor& grad_input,
-                                              const Tensor& grad_grid,
-                                              const Tensor& grad_output,
-                                              const Tensor& input,
-                                              const Tensor& grid,
-                                              GridSamplerInterpolation interpolation_mode,
-                                              GridSamplerPadding padding_mode,
-                                              bool align_corners) {
-  GridSamplerBackwardParams<4, idx_type_t> params{};
-  params.align_corners = align_corners;
-  params.compute_grad_input = grad_input.defined();
-  for (const auto dim : c10::irange(4)) {
-    params.grad_output_sizes[dim] = static_cast<idx_type_t>(grad_output.size(dim));
-    params.grad_output_strides[dim] = static_cast<idx_type_t>(grad_output.stride(dim));
-    params.input_sizes[dim] = static_cast<idx_type_t>(input.size(dim));
-    params.input_strides[dim] = static_cast<idx_type_t>(input.stride(dim));
-    params.grid_strides[dim] = static_cast<idx_type_t>(grid.stride(dim));
-    params.grad_input_strides[dim] = grad_input.defined() ? static_cast<idx_type_t>(grad_input.stride(dim)) : 0;
-  }
+// Whether 32 bits hold every offset into the tensors; undefined ones are not asked.
+static bool grid_sampler_fits_32_bits(TensorList tensors) {
+  return std::all_of(
+      tensors.begin(), tensors.end(), [](const Tensor& t) { return !t.defined() || canUse32BitIndexMath(t); });
+}
 
-  const auto kernel = fmt::format("grid_sampler_2d_backward_{}_{}_{}{}",
+// Sizes or strides, as the kernels take them.
+template <unsigned N, typename idx_type_t>
+static c10::metal::array<idx_type_t, N> grid_sampler_dims(IntArrayRef values) {
+  TORCH_INTERNAL_ASSERT_DEBUG_ONLY(values.size() == N);
+  c10::metal::array<idx_type_t, N> dims;
+  std::transform(values.begin(), values.end(), dims.begin(), [](int64_t v) { return static_cast<idx_type_t>(v); });
+  return dims;
+}
+
+// Runs a kernel `op`_..., one thread per sampling position. It takes the tensors, then params; input and grid are the
+// last two tensors.
+template <typename idx_type_t, typename params_type_t>
+static void launch_grid_sampler(const char* op,
+                                TensorList tensors,
+                                const params_type_t& params,
+                                GridSamplerInterpolation interpolation_mode,
+                                GridSamplerPadding padding_mode) {
+  const Tensor& grid = tensors.back();
+  const auto kernel = fmt::format("{}_{}_{}_{}{}",
+                                  op,
                                   interp_to_string(interpolation_mode),
                                   padding_to_string(padding_mode),
-                                  scalarToMetalTypeString(input),
+                                  scalarToMetalTypeString(grid),
                                   std::is_same_v<idx_type_t, int64_t> ? "_int64" : "");
-  // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
-  const Tensor& grad_input_slot = grad_input.defined() ? grad_input : grad_grid;
-  const int64_t positions = grid.size(0) * grid.size(1) * grid.size(2);
+  // A launch counts its threads in 32 bits, so a larger grid takes several.
+  const int64_t positions = grid.numel() / grid.size(-1);
   constexpr int64_t max_launch = int64_t{1} << 30;
   MPSStream* mpsStream = getCurrentMPSStream();
 
@@ -130,38 +154,62 @@ static void grid_sampler_2d_backward_mps_impl(const Tensor& grad_input,
     @autoreleasepool {
       auto computeEncoder = mpsStream->commandEncoder();
       auto pso = lib.getPipelineStateForFunc(kernel);
-      getMPSProfiler().beginProfileKernel(pso, kernel, {grad_output, input, grid});
+      getMPSProfiler().beginProfileKernel(pso, kernel, tensors);
       [computeEncoder setComputePipelineState:pso];
+      for (const auto slot : c10::irange(tensors.size())) {
+        mtl_setBuffer(computeEncoder, tensors[slot], slot);
+      }
       auto launch_params = params;
       for (int64_t first = 0; first < positions; first += max_launch) {
         launch_params.first_position = static_cast<idx_type_t>(first);
-        mtl_setArgs(computeEncoder, grad_input_slot, grad_grid, grad_output, input, grid, launch_params);
+        mtl_setBytes(computeEncoder, launch_params, tensors.size());
         mtl_dispatch1DJob(computeEncoder, pso, std::min(positions - first, max_launch));
       }
       getMPSProfiler().endProfileKernel(pso);
     }
   });
 }
-// end fragment
 
-} // namespace mps
-
-// fragment: grid_sampler_2d_backward_mps
-std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_output,
-                                                        const Tensor& input,
-                                                        const Tensor& grid,
-                                                        int64_t interpolation_mode,
-                                                        int64_t padding_mode,
-                                                        bool align_corners,
-                                                        std::array<bool, 2> output_mask) {
-  mps::check_grid_sampler_2d_backward(grad_output, input, grid, interpolation_mode, padding_mode);
-  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
-  const bool compute_grad_input = output_mask[0];
-  if (compute_grad_input) {
-    // The order of the atomic additions is not determined.
-    globalContext().alertNotDeterministic("grid_sampler_2d_backward_mps");
+// grad_input is a zero-filled float tensor, or undefined if it is not asked for; grad_grid is contiguous.
+template <unsigned N, typename idx_type_t>
+static void grid_sampler_backward_mps_impl(const char* op,
+                                           const Tensor& grad_input,
+                                           const Tensor& grad_grid,
+                                           const Tensor& grad_output,
+                                           const Tensor& input,
+                                           const Tensor& grid,
+                                           GridSamplerInterpolation interpolation_mode,
+                                           GridSamplerPadding padding_mode,
+                                           bool align_corners) {
+  GridSamplerBackwardParams<N, idx_type_t> params{};
+  params.grad_output_sizes = grid_sampler_dims<N, idx_type_t>(grad_output.sizes());
+  params.grad_output_strides = grid_sampler_dims<N, idx_type_t>(grad_output.strides());
+  params.input_sizes = grid_sampler_dims<N, idx_type_t>(input.sizes());
+  params.input_strides = grid_sampler_dims<N, idx_type_t>(input.strides());
+  params.grid_strides = grid_sampler_dims<N, idx_type_t>(grid.strides());
+  params.align_corners = align_corners;
+  params.compute_grad_input = grad_input.defined();
+  if (grad_input.defined()) {
+    params.grad_input_strides = grid_sampler_dims<N, idx_type_t>(grad_input.strides());
   }
+  // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
+  const Tensor& grad_input_slot = grad_input.defined() ? grad_input : grad_grid;
+  launch_grid_sampler<idx_type_t>(
+      op, {grad_input_slot, grad_grid, grad_output, input, grid}, params, interpolation_mode, padding_mode);
+}
 
+// N is the number of dimensions of input.
+template <unsigned N>
+static std::tuple<Tensor, Tensor> grid_sampler_backward_mps(const char* op,
+                                                            const Tensor& grad_output,
+                                                            const Tensor& input,
+                                                            const Tensor& grid,
+                                                            int64_t interpolation_mode,
+                                                            int64_t padding_mode,
+                                                            bool align_corners,
+                                                            bool compute_grad_input) {
+  check_grid_sampler_arguments(op, input, grid, interpolation_mode, padding_mode);
+  check_grid_sampler_grad_output(op, grad_output, input, grid);
   Tensor grad_input;
   if (compute_grad_input) {
     // Summed in float for every dtype, rounded once below.
@@ -172,12 +220,11 @@ std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_outpu
       grad_output.numel() == 0 ? at::zeros(grid.sizes(), grid.options()) : at::empty(grid.sizes(), grid.options());
 
   if (grad_output.numel() != 0) {
-    const bool use_32bit_index = canUse32BitIndexMath(grad_output) && canUse32BitIndexMath(input) &&
-        canUse32BitIndexMath(grid) && canUse32BitIndexMath(grad_grid) &&
-        (!compute_grad_input || canUse32BitIndexMath(grad_input));
-    const auto impl = use_32bit_index ? mps::grid_sampler_2d_backward_mps_impl<int32_t>
-                                      : mps::grid_sampler_2d_backward_mps_impl<int64_t>;
-    impl(grad_input,
+    const auto impl = grid_sampler_fits_32_bits({grad_input, grad_grid, grad_output, input, grid})
+        ? grid_sampler_backward_mps_impl<N, int32_t>
+        : grid_sampler_backward_mps_impl<N, int64_t>;
+    impl(op,
+         grad_input,
          grad_grid,
          grad_output,
          input,
@@ -191,6 +238,102 @@ std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_outpu
     grad_input = grad_input.to(input.scalar_type());
   }
   return std::make_tuple(std::move(grad_input), std::move(grad_grid));
+}
+// end fragment
+
+// fragment: grid_sampler_3d_mps_impl
+template <typename idx_type_t>
+static void grid_sampler_3d_mps_impl(const Tensor& output,
+                                     const Tensor& input,
+                                     const Tensor& grid,
+                                     GridSamplerInterpolation interpolation_mode,
+                                     GridSamplerPadding padding_mode,
+                                     bool align_corners) {
+  GridSamplerForwardParams<5, idx_type_t> params{};
+  params.output_sizes = grid_sampler_dims<5, idx_type_t>(output.sizes());
+  params.output_strides = grid_sampler_dims<5, idx_type_t>(output.strides());
+  params.input_sizes = grid_sampler_dims<5, idx_type_t>(input.sizes());
+  params.input_strides = grid_sampler_dims<5, idx_type_t>(input.strides());
+  params.grid_strides = grid_sampler_dims<5, idx_type_t>(grid.strides());
+  params.align_corners = align_corners;
+  launch_grid_sampler<idx_type_t>("grid_sampler_3d", {output, input, grid}, params, interpolation_mode, padding_mode);
+}
+// end fragment
+
+} // namespace mps
+
+// fragment: grid_sampler_2d_backward_mps
+std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_output,
+                                                        const Tensor& input,
+                                                        const Tensor& grid,
+                                                        int64_t interpolation_mode,
+                                                        int64_t padding_mode,
+                                                        bool align_corners,
+                                                        std::array<bool, 2> output_mask) {
+  check_grid_sampler_common(input, grid);
+  check_grid_sampler_2d(input, grid);
+  if (output_mask[0]) {
+    // The order of the atomic additions is not determined.
+    globalContext().alertNotDeterministic("grid_sampler_2d_backward_mps");
+  }
+  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
+  return mps::grid_sampler_backward_mps<4>("grid_sampler_2d_backward",
+                                           grad_output,
+                                           input,
+                                           grid,
+                                           interpolation_mode,
+                                           padding_mode,
+                                           align_corners,
+                                           output_mask[0]);
+}
+// end fragment
+
+// fragment: grid_sampler_3d_mps
+Tensor grid_sampler_3d_mps(const Tensor& input,
+                           const Tensor& grid,
+                           int64_t interpolation_mode,
+                           int64_t padding_mode,
+                           bool align_corners) {
+  check_grid_sampler_common(input, grid);
+  check_grid_sampler_3d(input, grid, interpolation_mode);
+  mps::check_grid_sampler_arguments("grid_sampler_3d", input, grid, interpolation_mode, padding_mode);
+  Tensor output = at::empty({input.size(0), input.size(1), grid.size(1), grid.size(2), grid.size(3)}, input.options());
+  if (output.numel() != 0) {
+    const auto impl = mps::grid_sampler_fits_32_bits({output, input, grid}) ? mps::grid_sampler_3d_mps_impl<int32_t>
+                                                                            : mps::grid_sampler_3d_mps_impl<int64_t>;
+    impl(output,
+         input,
+         grid,
+         static_cast<GridSamplerInterpolation>(interpolation_mode),
+         static_cast<GridSamplerPadding>(padding_mode),
+         align_corners);
+  }
+  return output;
+}
+// end fragment
+
+// fragment: grid_sampler_3d_backward_mps
+std::tuple<Tensor, Tensor> grid_sampler_3d_backward_mps(const Tensor& grad_output,
+                                                        const Tensor& input,
+                                                        const Tensor& grid,
+                                                        int64_t interpolation_mode,
+                                                        int64_t padding_mode,
+                                                        bool align_corners,
+                                                        std::array<bool, 2> output_mask) {
+  check_grid_sampler_common(input, grid);
+  check_grid_sampler_3d(input, grid, interpolation_mode);
+  if (output_mask[0]) {
+    // The order of the atomic additions is not determined.
+    globalContext().alertNotDeterministic("grid_sampler_3d_backward_mps");
+  }
+  return mps::grid_sampler_backward_mps<5>("grid_sampler_3d_backward",
+                                           grad_output,
+                                           input,
+                                           grid,
+                                           interpolation_mode,
+                                           padding_mode,
+                                           align_corners,
+                                           output_mask[0]);
 }
 // end fragment
 

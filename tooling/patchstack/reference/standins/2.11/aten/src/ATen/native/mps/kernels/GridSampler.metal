@@ -269,26 +269,28 @@ kernel void grid_sampler_3d(
       constant GridSamplerParams<4> & params [[buffer(3)]],         \
       uint tid [[thread_position_in_grid]]);
 
-#define REGISTER_GRID_SAMPLER_3D(padding, PAD, T)                        \
-  template [[host_name("grid_sampler_3d_" #padding "_" #T)]] kernel void \
-  grid_sampler_3d<PAD, T>(                                               \
-      device T * output [[buffer(0)]],                                   \
-      constant T * input [[buffer(1)]],                                  \
-      constant T * grid [[buffer(2)]],                                   \
-      constant GridSamplerParams<5> & params [[buffer(3)]],              \
+#define REGISTER_GRID_SAMPLER_3D(T, PAD, padding)           \
+  template [[host_name("grid_sampler_3d_" padding "_" #T)]] \
+  kernel void grid_sampler_3d<PAD, T>(                      \
+      device T * output [[buffer(0)]],                      \
+      constant T * input [[buffer(1)]],                     \
+      constant T * grid [[buffer(2)]],                      \
+      constant GridSamplerParams<5> & params [[buffer(3)]], \
       uint tid [[thread_position_in_grid]]);
 
-#define REGISTER_GRID_SAMPLER_PADDING(padding, PAD, T)            \
+#define REGISTER_GRID_SAMPLER_2D_INTERPS(T, padding, PAD)         \
   REGISTER_GRID_SAMPLER_2D(bilinear, Bilinear2D, padding, PAD, T) \
   REGISTER_GRID_SAMPLER_2D(nearest, Nearest2D, padding, PAD, T)   \
-  REGISTER_GRID_SAMPLER_2D(bicubic, Bicubic2D, padding, PAD, T)   \
-  REGISTER_GRID_SAMPLER_3D(padding, PAD, T)
+  REGISTER_GRID_SAMPLER_2D(bicubic, Bicubic2D, padding, PAD, T)
 
-#define REGISTER_GRID_SAMPLER(T)                      \
-  REGISTER_GRID_SAMPLER_PADDING(zeros, PadZeros, T)   \
-  REGISTER_GRID_SAMPLER_PADDING(border, PadBorder, T) \
-  REGISTER_GRID_SAMPLER_PADDING(reflection, PadReflection, T)
+#define REGISTER_GRID_SAMPLER_OPS(T)                             \
+  REGISTER_GRID_SAMPLER_2D_INTERPS(T, zeros, PadZeros)           \
+  REGISTER_GRID_SAMPLER_2D_INTERPS(T, border, PadBorder)         \
+  REGISTER_GRID_SAMPLER_2D_INTERPS(T, reflection, PadReflection) \
+  REGISTER_GRID_SAMPLER_3D(T, PadZeros, "zeros")                 \
+  REGISTER_GRID_SAMPLER_3D(T, PadBorder, "border")               \
+  REGISTER_GRID_SAMPLER_3D(T, PadReflection, "reflection")
 
-REGISTER_GRID_SAMPLER(float);
-REGISTER_GRID_SAMPLER(half);
-REGISTER_GRID_SAMPLER(bfloat);
+REGISTER_GRID_SAMPLER_OPS(float);
+REGISTER_GRID_SAMPLER_OPS(half);
+REGISTER_GRID_SAMPLER_OPS(bfloat);

@@ -1,9 +1,9 @@
-"""The 2D grid sampler's gradients from their definition, in float64.
+"""What a grid sampler gives, and its gradients, from their definition, in float64 and for any number of dimensions.
 
 PyTorch's own float64 CPU kernel is the judge wherever it is defined. It is not defined for non-finite and huge
-coordinates (it reads outside its tensors), and it cannot say how large the terms were that a gradient was summed
-from. This module can do both: the sampler is separable, so each axis is a short list of taps (index, weight and the
-weight's slope), and both gradients are products of two such lists.
+coordinates (it reads outside its tensors), and it cannot say how large the terms were that a value was summed from.
+This module can do both: the sampler is separable, so each axis is a short list of taps (index, weight and the weight's
+slope), and a sample and its gradients are sums over the products of such lists.
 
 The rule for coordinates that are not finite, once un-normalised to pixels in float32, is the overlay's: with zeros and
 reflection padding the sample is outside and contributes nothing; with border padding +inf is the last pixel, -inf and
@@ -12,12 +12,15 @@ NaN are the first one, and the gradient of the coordinate is zero.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler_2d_backward.modes import Interpolation, Mode, Padding
+from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding
+from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
 # Cubic convolution with the free parameter that torch's forward has, -0.75: |x| <= 1, and 1 < |x| < 2.
 _CUBIC_NEAR = (1.25, -2.25, 0.0, 1.0)
@@ -32,7 +35,7 @@ _LARGEST_PIXEL = 2.0**50
 
 @dataclass(frozen=True)
 class _Weights:
-    """Weights of an axis' taps, all (N, Ho, Wo, T) float64.
+    """Weights of an axis' taps, all (N, *O, T) float64.
 
     Attributes:
         weight: weight of each tap; zero outside.
@@ -54,10 +57,10 @@ class AxisTaps(_Weights):
     """What one axis contributes to every sample; all tensors float64 unless said otherwise.
 
     Attributes:
-        pixel: (N, Ho, Wo) coordinate in pixels before padding.
-        index: (N, Ho, Wo, T) int64 pixel of each tap, inside the axis where ``weight`` counts.
-        scale: (N, Ho, Wo) derivative of the pixel coordinate after padding with respect to the grid value.
-        finite: (N, Ho, Wo) bool: the pixel coordinate is finite in float32.
+        pixel: (N, *O) coordinate in pixels before padding.
+        index: (N, *O, T) int64 pixel of each tap, inside the axis where ``weight`` counts.
+        scale: (N, *O) derivative of the pixel coordinate after padding with respect to the grid value.
+        finite: (N, *O) bool: the pixel coordinate is finite in float32.
     """
 
     pixel: Tensor
@@ -67,13 +70,26 @@ class AxisTaps(_Weights):
 
 
 @dataclass(frozen=True)
+class Samples:
+    """Expected output, and how large an error of float32 arithmetic in it is.
+
+    Attributes:
+        output: (N, C, *O) float64.
+        output_terms: the same shape: what an error of one epsilon in every coordinate and every product moves.
+    """
+
+    output: Tensor
+    output_terms: Tensor
+
+
+@dataclass(frozen=True)
 class Gradients:
     """Expected gradients, and how large an error of float32 arithmetic in them is.
 
     Attributes:
-        grad_input: (N, C, H, W) float64.
-        grad_grid: (N, Ho, Wo, 2) float64, last axis x then y.
-        grad_input_terms: (N, C, H, W): what an error of one epsilon in every coordinate and every product moves.
+        grad_input: (N, C, *S) float64.
+        grad_grid: (N, *O, dimensions) float64, last axis x, y and so on.
+        grad_input_terms: (N, C, *S): what an error of one epsilon in every coordinate and every product moves.
         grad_grid_terms: the same for ``grad_grid``.
     """
 
@@ -177,7 +193,7 @@ def axis_taps(coordinate: Tensor, size: int, mode: Mode) -> AxisTaps:
     """The taps of one axis.
 
     Args:
-        coordinate: (N, Ho, Wo) float64 grid values of this axis.
+        coordinate: (N, *O) float64 grid values of this axis.
         size: pixels of the axis, at least 1.
         mode: how to sample.
     """
@@ -205,70 +221,104 @@ def axis_taps(coordinate: Tensor, size: int, mode: Mode) -> AxisTaps:
     return AxisTaps(**kept, pixel=pixel, index=index, scale=scale, finite=finite)
 
 
-def gradients(grad_output: Tensor, input: Tensor, grid: Tensor, mode: Mode) -> Gradients:  # noqa: A002
-    """Both gradients, from inputs of any dtype.
+def samples(tensors: SamplerTensors, mode: Mode) -> Samples:
+    """The output, from inputs of any dtype; ``grad_output`` is not looked at."""
+    taps = _Taps.of(tensors, mode)
+    values = _gather(tensors.input.double(), taps.flat)
+    output = _weighted(values, taps.products("weight"))
+    return Samples(output, _weighted(values.abs(), taps.moved()))
 
-    Args:
-        grad_output: (N, C, Ho, Wo).
-        input: (N, C, H, W), H and W at least 1.
-        grid: (N, Ho, Wo, 2).
-        mode: how to sample.
+
+def gradients(tensors: SamplerTensors, mode: Mode) -> Gradients:
+    """Both gradients, from inputs of any dtype; every spatial axis of the input has at least one pixel."""
+    go, shape = tensors.grad_output.double(), tensors.input.shape
+    taps = _Taps.of(tensors, mode)
+    grad_input = _scatter(go, taps.products("weight"), taps.flat, shape)
+    grad_input_terms = _scatter(go.abs(), taps.moved(), taps.flat, shape)
+
+    values = _gather(tensors.input.double(), taps.flat)
+    sums, terms = [], []
+    for axis, taps_of_axis in enumerate(taps.axes):
+        slope = taps.products("weight", {axis: "slope"})
+        sums.append(taps_of_axis.scale * _contract(go, values, slope))
+        terms.append(taps_of_axis.scale.abs() * _contract(go.abs(), values.abs(), taps.moved(axis)))
+    # The last axis has the first coordinate.
+    grad_grid, grad_grid_terms = torch.stack(sums[::-1], -1), torch.stack(terms[::-1], -1)
+    return Gradients(grad_input, grad_grid, grad_input_terms, grad_grid_terms)
+
+
+@dataclass(frozen=True)
+class _Taps:
+    """The taps of all axes of a call.
+
+    Attributes:
+        axes: in the order of the input's axes.
+        shifts: by axis, (N, *O, 1): how many epsilons of a pixel the float32 coordinate is off, to first order.
+        flat: (N, *O, T ** axes) int64: offset of each tap in a contiguous channel; the last axis varies fastest.
     """
-    go, values, coordinates = grad_output.double(), input.double(), grid.double()
-    height, width = input.shape[2:]
-    x, y = axis_taps(coordinates[..., 0], width, mode), axis_taps(coordinates[..., 1], height, mode)
-    shift_x, shift_y = _uncertainty(x, width, mode.padding), _uncertainty(y, height, mode.padding)
 
-    weight = _product(y.weight, x.weight)
-    moved = (
-        _product(y.weight_terms, x.weight_terms)
-        + shift_x * _product(y.weight, x.slope).abs()
-        + shift_y * _product(y.slope, x.weight).abs()
-    )
-    flat = (y.index.unsqueeze(-1) * width + x.index.unsqueeze(-2)).flatten(-2)
-    grad_input = _scatter(go, weight, flat, input.shape)
-    grad_input_terms = _scatter(go.abs(), moved, flat, input.shape)
+    axes: tuple[AxisTaps, ...]
+    shifts: tuple[Tensor, ...]
+    flat: Tensor
 
-    taps = _gather(values, flat)
-    by_x = _product(y.weight, x.slope), _product(y.weight_terms, x.slope_terms), _product(y.weight, x.curvature).abs()
-    by_y = _product(y.slope, x.weight), _product(y.slope_terms, x.weight_terms), _product(y.curvature, x.weight).abs()
-    cross = _product(y.slope, x.slope).abs()
-    moved_x = by_x[1] + shift_y * cross + shift_x * by_x[2]
-    moved_y = by_y[1] + shift_x * cross + shift_y * by_y[2]
-    sums = [_contract(go, taps, by_x[0]), _contract(go, taps, by_y[0])]
-    terms = [_contract(go.abs(), taps.abs(), moved_x), _contract(go.abs(), taps.abs(), moved_y)]
-    scale = torch.stack([x.scale, y.scale], -1)
-    return Gradients(grad_input, scale * torch.stack(sums, -1), grad_input_terms, scale.abs() * torch.stack(terms, -1))
+    @classmethod
+    def of(cls, tensors: SamplerTensors, mode: Mode) -> _Taps:
+        sizes, coordinates = tensors.input.shape[2:], tensors.grid.double().flip(-1)
+        axes = tuple(axis_taps(coordinates[..., axis], size, mode) for axis, size in enumerate(sizes))
+        shifts = tuple(_uncertainty(taps, size, mode.padding) for taps, size in zip(axes, sizes, strict=True))
+        flat = torch.zeros_like(axes[0].index[..., :1])
+        for taps, size in zip(axes, sizes, strict=True):
+            flat = (flat.unsqueeze(-1) * size + taps.index.unsqueeze(-2)).flatten(-2)
+        return cls(axes, shifts, flat)
+
+    def products(self, part: str, others: dict[int, str] | None = None) -> Tensor:
+        """(N, *O, T ** axes) products of the axes' taps: of attribute ``part``, or of another one for some axes."""
+        product = torch.ones_like(self.axes[0].weight[..., :1])
+        for axis, taps in enumerate(self.axes):
+            factor: Tensor = getattr(taps, (others or {}).get(axis, part))
+            product = (product.unsqueeze(-1) * factor.unsqueeze(-2)).flatten(-2)
+        return product
+
+    def moved(self, sloped: int | None = None) -> Tensor:
+        """What an error of one epsilon everywhere moves: in the weights, or in their slopes along axis ``sloped``.
+
+        Rounding moves the products by their terms, and a coordinate's error moves them along the derivative.
+        """
+        parts = {} if sloped is None else {sloped: "slope"}
+        total = self.products("weight_terms", dict.fromkeys(parts, "slope_terms"))
+        for axis, shift in enumerate(self.shifts):
+            derivative = "curvature" if axis == sloped else "slope"
+            total = total + shift * self.products("weight", {**parts, axis: derivative}).abs()
+        return total
 
 
 def _uncertainty(taps: AxisTaps, size: int, padding: Padding) -> Tensor:
-    """(N, Ho, Wo, 1): how many epsilons of a pixel the float32 coordinate is off, to first order."""
     pixel = torch.where(taps.finite, taps.pixel.abs(), torch.zeros_like(taps.pixel))
     if padding is not Padding.REFLECTION:
         pixel = pixel.clamp(max=size + 4.0)  # further out nothing depends on where exactly
     return (pixel + size).unsqueeze(-1)
 
 
-def _product(by_row: Tensor, by_column: Tensor) -> Tensor:
-    """(N, Ho, Wo, T*T) products of two axes' taps, rows first."""
-    return (by_row.unsqueeze(-1) * by_column.unsqueeze(-2)).flatten(-2)
-
-
-def _scatter(go: Tensor, weight: Tensor, flat: Tensor, shape: torch.Size) -> Tensor:
-    batch, channels, height, width = shape
+def _scatter(go: Tensor, weight: Tensor, flat: Tensor, shape: Sequence[int]) -> Tensor:
+    batch, channels, *sizes = shape
     terms = (go.unsqueeze(-1) * weight.unsqueeze(1)).flatten(2)
     index = flat.flatten(1).unsqueeze(1).expand_as(terms)
-    empty = torch.zeros(batch, channels, height * width, dtype=torch.float64)
-    return empty.scatter_add_(2, index, terms).view(batch, channels, height, width)
+    empty = torch.zeros(batch, channels, math.prod(sizes), dtype=torch.float64)
+    return empty.scatter_add_(2, index, terms).view(*shape)
 
 
 def _gather(values: Tensor, flat: Tensor) -> Tensor:
-    """(N, C, Ho, Wo, T*T) input values under the taps."""
+    """(N, C, *O, taps) input values under the taps."""
     batch, channels = values.shape[:2]
     index = flat.flatten(1).unsqueeze(1).expand(batch, channels, -1)
     return values.flatten(2).gather(2, index).view(batch, channels, *flat.shape[1:])
 
 
-def _contract(go: Tensor, taps: Tensor, weight: Tensor) -> Tensor:
-    """Sum over channels and taps: (N, Ho, Wo)."""
-    return torch.einsum("nchw,nchwt,nhwt->nhw", go, taps, weight)
+def _weighted(values: Tensor, weight: Tensor) -> Tensor:
+    """Sum over taps: (N, C, *O)."""
+    return torch.einsum("nc...t,n...t->nc...", values, weight)
+
+
+def _contract(go: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    """Sum over channels and taps: (N, *O)."""
+    return torch.einsum("nc...,nc...t,n...t->n...", go, values, weight)
