@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
-import torch
 from click.testing import CliRunner
 
 from apple_release import require_release
@@ -18,6 +18,7 @@ from stackproof.apple.sampler import SamplerKernel, largest_error
 from stackproof.cli import command
 from stackproof.metal import RunMode
 from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.ops.grid_sampler.modes import Padding
 
 RELEASE = ("2.13", "metal_basic")
 SAMPLE = (
@@ -87,7 +88,7 @@ def test_a_kernel_of_another_mode_is_far_off(release: Metallib) -> None:
     of = Release(*RELEASE, cache_dir())
     wrong = SamplerKernel.of("grid_sampler_2d_bilinear_zeros_i32_float")
     assert wrong
-    answer = Work(of)(SamplerTask(SamplerKernel(wrong.name, 2, False, "", 0, 1, torch.float32)))
+    answer = Work(of)(SamplerTask(replace(wrong, padding=Padding.BORDER)))
     assert answer.failure == ""
     assert all(error > 1000 for result in answer.samplers for error in result.epsilons.values())
 

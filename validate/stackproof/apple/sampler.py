@@ -7,7 +7,6 @@ places where a gradient jumps, since a coordinate rounded to the other side of o
 
 from __future__ import annotations
 
-import itertools
 import re
 import zlib
 from collections.abc import Mapping
@@ -17,10 +16,12 @@ import torch
 from torch import Tensor
 
 from stackproof.metal import MetalLibrary
+from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
+from stackproof.ops.grid_sampler.reference import mode_arguments
+from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.struct_layout import StructLayout, Value
 
 _DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
-_INTERPOLATIONS, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 _NAME = re.compile(
     r"grid_sampler_(?P<axes>[23])d(?P<backward>_backward)?(?:_(?P<interpolation>bilinear|nearest|bicubic))?"
     r"(?:_(?P<gradient>input|grid))?(?:_(?P<padding>zeros|border|reflection))?"
@@ -41,7 +42,7 @@ class SamplerKernel:
         axes: 2 or 3.
         backward: gradients, and not the forward.
         gradient: ``input`` or ``grid`` where one kernel makes one of them, empty for both.
-        interpolation: number of the mode, ``None`` where it is a run-time parameter.
+        interpolation: of its samples, ``None`` where it is a run-time parameter.
         padding: likewise.
         dtype: of the tensors.
     """
@@ -50,8 +51,8 @@ class SamplerKernel:
     axes: int
     backward: bool
     gradient: str
-    interpolation: int | None
-    padding: int | None
+    interpolation: Interpolation | None
+    padding: Padding | None
     dtype: torch.dtype
 
     @staticmethod
@@ -66,17 +67,18 @@ class SamplerKernel:
             int(found["axes"]),
             bool(found["backward"]),
             found["gradient"] or "",
-            _INTERPOLATIONS.index(interpolation) if interpolation else None,
-            _PADDINGS.index(padding) if padding else None,
+            Interpolation[interpolation.upper()] if interpolation else None,
+            Padding[padding.upper()] if padding else None,
             _DTYPES[found["dtype"]],
         )
 
-    def modes(self) -> tuple[SamplerMode, ...]:
+    def modes(self) -> tuple[Mode, ...]:
         """Every way to call it."""
-        either = (0, 1) if self.axes == 3 else (0, 1, 2)
-        interpolations = either if self.interpolation is None else (self.interpolation,)
-        paddings = range(3) if self.padding is None else (self.padding,)
-        return tuple(itertools.starmap(SamplerMode, itertools.product(interpolations, paddings, (False, True))))
+        return tuple(
+            mode
+            for mode in Sampler(self.axes).modes
+            if self.interpolation in (None, mode.interpolation) and self.padding in (None, mode.padding)
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -84,38 +86,6 @@ class SamplerKernel:
         if not self.backward:
             return ("output",)
         return (f"grad_{self.gradient}",) if self.gradient else ("grad_input", "grad_grid")
-
-
-@dataclass(frozen=True)
-class SamplerMode:
-    """How to sample, in the numbers that ``aten::grid_sampler`` takes."""
-
-    interpolation: int
-    padding: int
-    align_corners: bool
-
-    def __str__(self) -> str:
-        corners = "align_corners" if self.align_corners else "no align_corners"
-        return f"{_INTERPOLATIONS[self.interpolation]}, {_PADDINGS[self.padding]}, {corners}"
-
-
-@dataclass(frozen=True)
-class SamplerInputs:
-    """Tensors of one call, of one dtype.
-
-    Attributes:
-        input: (N, C, ...), two or three spatial axes.
-        grid: (N, ..., axes) with the output's spatial axes.
-        grad_output: (N, C, ...), likewise.
-    """
-
-    input: Tensor
-    grid: Tensor
-    grad_output: Tensor
-
-    def to(self, dtype: torch.dtype) -> SamplerInputs:
-        """The same values in another dtype."""
-        return SamplerInputs(self.input.to(dtype), self.grid.to(dtype), self.grad_output.to(dtype))
 
 
 @dataclass(frozen=True)
@@ -138,7 +108,7 @@ class SamplerResult:
     traffic: dict[str, int] = field(default_factory=dict)
 
 
-def random_inputs(kernel: SamplerKernel, mode: SamplerMode) -> SamplerInputs:
+def random_inputs(kernel: SamplerKernel, mode: Mode) -> SamplerTensors:
     """Inputs that depend on the arguments only."""
     shape, output = _SIZES[kernel.axes]
     source = torch.Generator().manual_seed(zlib.crc32(f"{kernel.name} {mode}".encode()))
@@ -148,21 +118,22 @@ def random_inputs(kernel: SamplerKernel, mode: SamplerMode) -> SamplerInputs:
         cells = torch.rand(shape[0], *output, generator=source) * (size + 2 * _BEYOND) - _BEYOND
         within = torch.rand(shape[0], *output, generator=source) * (0.5 - 2 * _DISTANCE_FROM_JUMP) + _DISTANCE_FROM_JUMP
         pixels.append(_to_grid((cells * 2).floor() / 2 + within, size, mode.align_corners))
-    return SamplerInputs(
+    tensors = SamplerTensors(
+        torch.randn(*shape[:2], *output, generator=source),
         torch.randn(shape, generator=source),
         torch.stack(pixels, -1),
-        torch.randn(*shape[:2], *output, generator=source),
-    ).to(kernel.dtype)
+    )
+    return tensors.each(lambda tensor: tensor.to(kernel.dtype))
 
 
 def _to_grid(pixels: Tensor, size: int, align_corners: bool) -> Tensor:
     return 2 * pixels / (size - 1) - 1 if align_corners else (2 * pixels + 1) / size - 1
 
 
-def reference(kernel: SamplerKernel, mode: SamplerMode, inputs: SamplerInputs) -> dict[str, Tensor]:
+def reference(kernel: SamplerKernel, mode: Mode, inputs: SamplerTensors) -> dict[str, Tensor]:
     """The right values of what the kernel writes, float64."""
-    exact = inputs.to(torch.float64)
-    numbers = (mode.interpolation, mode.padding, mode.align_corners)
+    exact = inputs.each(Tensor.double)
+    numbers = mode_arguments(mode)
     if not kernel.backward:
         sample = torch.ops.aten.grid_sampler_2d if kernel.axes == 2 else torch.ops.aten.grid_sampler_3d
         return {"output": sample(exact.input, exact.grid, *numbers)}
@@ -172,7 +143,7 @@ def reference(kernel: SamplerKernel, mode: SamplerMode, inputs: SamplerInputs) -
 
 
 def run_sampler(
-    library: MetalLibrary, kernel: SamplerKernel, layout: StructLayout, mode: SamplerMode, inputs: SamplerInputs
+    library: MetalLibrary, kernel: SamplerKernel, layout: StructLayout, mode: Mode, inputs: SamplerTensors
 ) -> dict[str, Tensor]:
     """Call a kernel as upstream's host function does; returns what it wrote, by name.
 
@@ -198,20 +169,20 @@ def run_sampler(
     return outputs
 
 
-def _empty_outputs(kernel: SamplerKernel, mode: SamplerMode, inputs: SamplerInputs) -> dict[str, Tensor]:
+def _empty_outputs(kernel: SamplerKernel, mode: Mode, inputs: SamplerTensors) -> dict[str, Tensor]:
     """What the kernel adds to is zero, as is the grid's gradient of nearest; what it has to write is NaN."""
     made = {}
     for name in kernel.outputs:
         if name == "grad_input":
             made[name] = torch.zeros_like(inputs.input)
-        elif name == "grad_grid" and mode.interpolation == _INTERPOLATIONS.index("nearest"):
+        elif name == "grad_grid" and mode.interpolation is Interpolation.NEAREST:
             made[name] = torch.zeros_like(inputs.grid)
         else:
             made[name] = torch.full_like(inputs.grid if name == "grad_grid" else inputs.grad_output, torch.nan)
     return made
 
 
-def _params(layout: StructLayout, mode: SamplerMode, tensors: dict[str, Tensor]) -> dict[str, Value]:
+def _params(layout: StructLayout, mode: Mode, tensors: dict[str, Tensor]) -> dict[str, Value]:
     """A value for every field that this release's struct has."""
     shapes = {**tensors, "output": tensors["grad_output"]}
     shapes.setdefault("grad_input", tensors["input"])
@@ -219,8 +190,8 @@ def _params(layout: StructLayout, mode: SamplerMode, tensors: dict[str, Tensor])
     plain: dict[str, Value] = {
         "sampler_dims": tensors["grid"].shape[-1],
         "align_corners": mode.align_corners,
-        "padding_mode": mode.padding,
-        "interpolation_mode": mode.interpolation,
+        "padding_mode": int(mode.padding),
+        "interpolation_mode": int(mode.interpolation),
         "compute_grad_input": True,
         "compute_grad_grid": True,
     }
@@ -249,7 +220,7 @@ def largest_error(kernel: SamplerKernel, output: str) -> float:
 
 def judge(
     kernel: SamplerKernel,
-    mode: SamplerMode,
+    mode: Mode,
     found: dict[str, Tensor],
     exact: dict[str, Tensor],
     traffic: Mapping[str, int],
