@@ -13,7 +13,7 @@ from apple_release import require_release
 from metal_kernels import cache
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.apple.container import Metallib
-from stackproof.apple.sampler import SamplerKernel, random_inputs, reference, run_sampler
+from stackproof.apple.sampler import SamplerKernel, reference, run_sampler
 from stackproof.metal import ALL_DETECTORS, Report, ReportKind
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
@@ -28,18 +28,17 @@ def release() -> Metallib:
 
 
 def run(
-    release: Metallib, name: str, mode: Mode, inputs: SamplerTensors | None = None
+    release: Metallib, name: str, mode: Mode, inputs: SamplerTensors
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], list[Report]]:
     """What the kernel wrote, what is right, and what the detectors say."""
     kernel = SamplerKernel.of(name)
     assert kernel
     source = AirSource.of(release, name)
     library = compile_kernels([source], ALL_DETECTORS, cache())
-    given = inputs or random_inputs(kernel, mode)
-    found = run_sampler(library, kernel, source.kernel().struct("params"), mode, given)
+    found = run_sampler(library, kernel, source.kernel().struct("params"), mode, inputs)
     reports = library.reports()
     library.clear_reports()
-    return found, reference(kernel, mode, given), reports
+    return found, reference(mode, inputs, backward=kernel.backward), reports
 
 
 def at(*coordinates: float) -> SamplerTensors:

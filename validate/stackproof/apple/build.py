@@ -23,7 +23,7 @@ from stackproof.apple.model import AirKernel, AirParameter
 from stackproof.apple.target import host_target
 from stackproof.metal.build import compile_runtime, executor_objects
 from stackproof.metal.library import MetalLibrary
-from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
+from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode, Signature
 from stackproof.metal.toolchain import digest, find_toolchain, headers_digest
 
 _HERE = Path(__file__).resolve().parent
@@ -123,6 +123,11 @@ def translation_digest() -> str:
     texts = [item for path in files for item in (path.name, path.read_bytes())]
     versions = find_toolchain().version, repr(llvm().llvm_version_info), repr(host_target())
     return digest(headers_digest(), *versions, *texts)
+
+
+def signature_of(kernel: AirKernel) -> Signature:
+    """What a caller of the kernel has to know."""
+    return Signature(*_described(kernel))
 
 
 def _described(kernel: AirKernel) -> tuple[str, str, int, tuple[Parameter, ...]]:

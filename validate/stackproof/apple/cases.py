@@ -12,12 +12,16 @@ import torch
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.apple.fidelity import Fidelity, compare_operators
 from stackproof.apple.operators import OPERATORS, Operator
+from stackproof.apple.peer import PeerRow, compare_backward, upstream_kernels
 from stackproof.apple.reductions import compare_reductions
 from stackproof.apple.release import release_library
-from stackproof.apple.sampler import SamplerKernel, SamplerResult, judge, random_inputs, reference, run_sampler
+from stackproof.apple.sampler import DTYPES, SamplerKernel, SamplerResult, judge, random_inputs, reference, run_sampler
 from stackproof.apple.struct_check import StructComparison, compare_structs
 from stackproof.apple.structs import release_structs
-from stackproof.metal import MetalLibrary, RunMode
+from stackproof.metal import MetalLibrary, RunMode, compile_library
+from stackproof.metal_run.worker import OpSource
+from stackproof.ops import Kernels
+from stackproof.ops.grid_sampler.modes import Sampler
 from stackproof.ops.struct_layout import StructLayout
 
 _OPERATORS_A_TASK = 8
@@ -34,6 +38,7 @@ class Release:
         mode: how the grid samplers are watched.
         root: folder that holds the release's headers at their paths in the tree.
         include_dirs: where their includes are found.
+        stack: the grid samplers of the stack that is judged, where it has any.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Release:
     mode: RunMode = RunMode.PLAIN
     root: Path = Path()
     include_dirs: tuple[Path, ...] = ()
+    stack: OpSource | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,19 @@ class StructTask:
         return f"structs of {self.path}"
 
 
-Task = SamplerTask | OperatorTask | ReductionTask | StructTask
+@dataclass(frozen=True)
+class PeerTask:
+    """The stack's backward and upstream's, for a number of dimensions and a dtype."""
+
+    dims: int
+    dtype: str
+
+    @property
+    def label(self) -> str:
+        return f"peer of {Sampler(self.dims).backward}, {self.dtype}"
+
+
+Task = SamplerTask | OperatorTask | ReductionTask | StructTask | PeerTask
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,7 @@ class Answer:
         samplers: of a sampler task, one for each mode.
         operators: of an operator task, one for each operator and type.
         structs: of a struct task, one for each struct.
+        peers: of a peer task, one for each interpolation and kind of inputs.
         reports: of the detectors, as sentences.
         failure: what was raised, empty otherwise.
     """
@@ -108,6 +127,7 @@ class Answer:
     samplers: tuple[SamplerResult, ...] = ()
     operators: tuple[Fidelity, ...] = ()
     structs: tuple[StructComparison, ...] = ()
+    peers: tuple[PeerRow, ...] = ()
     reports: tuple[str, ...] = ()
     failure: str = ""
 
@@ -124,6 +144,8 @@ class Work:
         try:
             if isinstance(task, SamplerTask):
                 return run_modes(self.release, task.kernel)
+            if isinstance(task, PeerTask):
+                return run_peer(self.release, task)
             library = release_library(self.release.name, self.release.section, cache=self.release.cache, offline=True)
             if isinstance(task, OperatorTask):
                 dirs = self.release.include_dirs
@@ -160,16 +182,35 @@ def run_modes(release: Release, kernel: SamplerKernel) -> Answer:
     library.clear_reports()
     results: list[SamplerResult] = []
     for mode in kernel.modes():
-        inputs = random_inputs(kernel, mode)
+        inputs = random_inputs(kernel.axes, kernel.dtype, mode, f"{kernel.name} {mode}")
         found = run_sampler(library, kernel, layouts[kernel.name], mode, inputs)
-        results.append(judge(kernel, mode, found, reference(kernel, mode, inputs), library.traffic))
+        results.append(
+            judge(kernel.name, mode, found, reference(mode, inputs, backward=kernel.backward), library.traffic)
+        )
     return Answer(samplers=tuple(results), reports=tuple(map(str, library.reports())))
 
 
-def tasks_of(kernels: Sequence[SamplerKernel], headers: Sequence[tuple[str, bytes]]) -> list[Task]:
+def run_peer(release: Release, task: PeerTask) -> Answer:
+    """Compare the stack's backward with upstream's."""
+    source = release.stack
+    assert source
+    own = compile_library(
+        source.root / source.source, source.include_dirs, cache=release.cache / "metal-run", mode=release.mode
+    )
+    library = release_library(release.name, release.section, cache=release.cache, offline=True)
+    upstream, layouts = prepared(release)
+    kernels = upstream_kernels(library, task.dims, task.dtype)
+    ours = Kernels(own, source.headers, own.mark_undefined)
+    return Answer(peers=tuple(compare_backward(ours, own, upstream, kernels, layouts)))
+
+
+def tasks_of(
+    kernels: Sequence[SamplerKernel], headers: Sequence[tuple[str, bytes]], peer_dims: Sequence[int]
+) -> list[Task]:
     """Everything that the gate does, the long tasks first."""
     operators = [OperatorTask(at) for at in range(0, len(OPERATORS), _OPERATORS_A_TASK)]
     return [
+        *(PeerTask(dims, dtype) for dims in peer_dims for dtype in DTYPES),
         *operators,
         ReductionTask(),
         *(StructTask(*one) for one in headers),

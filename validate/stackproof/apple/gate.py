@@ -1,8 +1,9 @@
 """The gate ``apple-kernels``: our Metal headers, struct layouts and executor beside what Apple's compiler made.
 
-Three parts, all on this host. *Fidelity*: functions and operators compiled by both. *Layouts*: the structs of the
+Four parts, all on this host. *Fidelity*: functions and operators compiled by both. *Layouts*: the structs of the
 release's kernel headers. *Samplers*: upstream's own grid samplers in every mode beside float64, watched by the
-detectors, which shows that the translation and the executor are right. The wheel is used where it is in the cache.
+detectors, which shows that the translation and the executor are right. *Peer*: the stack's backward beside upstream's.
+The wheel is used where it is in the cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from patchstack.reference import build_reference
 from stackproof.apple.cases import Answer, Release, SamplerTask, Task, Work, sampler_kernels, tasks_of
 from stackproof.apple.fidelity import Fidelity
 from stackproof.apple.ir import llvm
+from stackproof.apple.peer import PeerRow, peer_table
 from stackproof.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION
 from stackproof.apple.sampler import SamplerKernel, SamplerResult, largest_error
 from stackproof.apple.struct_check import StructComparison
@@ -26,7 +28,10 @@ from stackproof.apple.structs import release_structs
 from stackproof.metal import ALL_DETECTORS, RunMode
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.worker import OpSource
 from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.ops import proof_for
+from stackproof.ops.grid_sampler.modes import Sampler
 
 NAME = "apple-kernels"
 LIMITS = (
@@ -45,12 +50,13 @@ class _Collected:
     operators: list[Fidelity] = field(default_factory=list)
     structs: list[StructComparison] = field(default_factory=list)
     samplers: list[SamplerResult] = field(default_factory=list)
+    peers: list[PeerRow] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def cases(self) -> int:
         """How many were judged."""
-        return len(self.operators) + len(self.structs) + len(self.samplers)
+        return len(self.operators) + len(self.structs) + len(self.samplers) + len(self.peers)
 
     def fail(self, message: str, rule: str, path: str = "") -> None:
         """Note a failed case."""
@@ -78,6 +84,9 @@ class AppleKernelsGate:
             return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
         tasks = [task for task in tasks if context.options.get("match", "") in task.label]
         collected = _Collected()
+        if release.stack is None:
+            text = "the head commit has no backward grid samplers of the series: nothing to put beside upstream's"
+            collected.findings.append(Finding(text, rule="not-run", fails=False))
         for done, (task, answer) in enumerate(run_tasks(tasks, Work(release), jobs=context.jobs, timeout=_TIMEOUT), 1):
             _collect(collected, task, answer)
             context.progress(done, len(tasks), task.label)
@@ -93,9 +102,25 @@ def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     headers = _headers(name)
     root = write_sources(headers, context.cache / NAME)
     dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    release = Release(name, section, cache_dir(), watched, root, dirs)
+    stack, peer_dims = _stack(context)
+    release = Release(name, section, cache_dir(), watched, root, dirs, stack)
     release_structs(name, section, release.cache, jobs=context.jobs, progress=context.progress)
-    return release, tasks_of(kernels, [one for one in headers.items() if one[0].startswith(_KERNEL_HEADERS)])
+    with_structs = [one for one in headers.items() if one[0].startswith(_KERNEL_HEADERS)]
+    return release, tasks_of(kernels, with_structs, peer_dims)
+
+
+def _stack(context: GateContext) -> tuple[OpSource | None, tuple[int, ...]]:
+    """The series' grid samplers in the head commit, and the dimensions that it has a backward for."""
+    tree = Tree.at(context.repository, context.head)
+    proof = proof_for(Sampler(2).backward)
+    assert proof
+    text = tree.read(proof.source) or b""
+    dims = tuple(one for one in (2, 3) if f"REGISTER_GRID_SAMPLER_{one}D_BACKWARD_OPS(float".encode() in text)
+    headers = tuple(header for path in proof.headers if (header := tree.read(path)) is not None)
+    if not dims or len(headers) < len(proof.headers):
+        return None, ()
+    root = write_sources(collect_sources(tree, proof.source), context.cache / NAME)
+    return OpSource(root, proof.source, tuple(root / folder for folder in INCLUDE_FOLDERS), headers), dims
 
 
 def _headers(release: str) -> dict[str, bytes]:
@@ -116,6 +141,7 @@ def _collect(collected: _Collected, task: Task, answer: Answer | Died) -> None:
     collected.operators += answer.operators
     collected.structs += answer.structs
     collected.samplers += answer.samplers
+    collected.peers += answer.peers
     for row in answer.operators:
         if row.fails:
             what = row.problem or f"{row.distance:g} units in the last place, {row.allowed:g} allowed: {row.example}"
@@ -123,6 +149,9 @@ def _collect(collected: _Collected, task: Task, answer: Answer | Died) -> None:
     for struct in answer.structs:
         for text in struct.differences:
             collected.fail(f"{struct.spelling} is not as Apple's compiler has it: {text}", "layout", struct.header)
+    for peer in answer.peers:
+        for text in peer.problems():
+            collected.fail(f"{peer.label}: {text}", "peer")
     if isinstance(task, SamplerTask):
         _judge_sampler(collected, task.kernel, answer)
 
@@ -137,7 +166,7 @@ def _judge_sampler(collected: _Collected, kernel: SamplerKernel, answer: Answer)
 
 
 def _result(release: Release, collected: _Collected, seconds: float) -> GateResult:
-    failed = len(collected.findings)
+    failed = sum(finding.fails for finding in collected.findings)
     return GateResult(
         NAME,
         Verdict.FAILED if failed or not collected.cases else Verdict.PASSED,
@@ -159,6 +188,8 @@ def _details(release: Release, collected: _Collected) -> Mapping[str, Any]:
         "fidelity": [asdict(row) for row in collected.operators],
         "structs": [asdict(row) for row in collected.structs],
         "samplers": [asdict(row) for row in collected.samplers],
+        "peer_table": peer_table(collected.peers),
+        "peers": [asdict(row) for row in collected.peers],
     }
 
 

@@ -21,7 +21,7 @@ from stackproof.ops.grid_sampler.reference import mode_arguments
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.struct_layout import StructLayout, Value
 
-_DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
+DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
 _NAME = re.compile(
     r"grid_sampler_(?P<axes>[23])d(?P<backward>_backward)?(?:_(?P<interpolation>bilinear|nearest|bicubic))?"
     r"(?:_(?P<gradient>input|grid))?(?:_(?P<padding>zeros|border|reflection))?"
@@ -69,7 +69,7 @@ class SamplerKernel:
             found["gradient"] or "",
             Interpolation[interpolation.upper()] if interpolation else None,
             Padding[padding.upper()] if padding else None,
-            _DTYPES[found["dtype"]],
+            DTYPES[found["dtype"]],
         )
 
     def modes(self) -> tuple[Mode, ...]:
@@ -108,10 +108,10 @@ class SamplerResult:
     traffic: dict[str, int] = field(default_factory=dict)
 
 
-def random_inputs(kernel: SamplerKernel, mode: Mode) -> SamplerTensors:
-    """Inputs that depend on the arguments only."""
-    shape, output = _SIZES[kernel.axes]
-    source = torch.Generator().manual_seed(zlib.crc32(f"{kernel.name} {mode}".encode()))
+def random_inputs(axes: int, dtype: torch.dtype, mode: Mode, label: str) -> SamplerTensors:
+    """Inputs that depend on the arguments only; ``label`` chooses the values."""
+    shape, output = _SIZES[axes]
+    source = torch.Generator().manual_seed(zlib.crc32(label.encode()))
     pixels = []
     for size in reversed(shape[2:]):
         # A place between two jumps, which lie half a pixel apart.
@@ -123,23 +123,22 @@ def random_inputs(kernel: SamplerKernel, mode: Mode) -> SamplerTensors:
         torch.randn(shape, generator=source),
         torch.stack(pixels, -1),
     )
-    return tensors.each(lambda tensor: tensor.to(kernel.dtype))
+    return tensors.each(lambda tensor: tensor.to(dtype))
 
 
 def _to_grid(pixels: Tensor, size: int, align_corners: bool) -> Tensor:
     return 2 * pixels / (size - 1) - 1 if align_corners else (2 * pixels + 1) / size - 1
 
 
-def reference(kernel: SamplerKernel, mode: Mode, inputs: SamplerTensors) -> dict[str, Tensor]:
-    """The right values of what the kernel writes, float64."""
+def reference(mode: Mode, inputs: SamplerTensors, *, backward: bool) -> dict[str, Tensor]:
+    """The right values of the output, or of both gradients, float64."""
     exact = inputs.each(Tensor.double)
-    numbers = mode_arguments(mode)
-    if not kernel.backward:
-        sample = torch.ops.aten.grid_sampler_2d if kernel.axes == 2 else torch.ops.aten.grid_sampler_3d
-        return {"output": sample(exact.input, exact.grid, *numbers)}
-    gradients = torch.ops.aten.grid_sampler_2d_backward if kernel.axes == 2 else torch.ops.aten.grid_sampler_3d_backward
-    grad_input, grad_grid = gradients(exact.grad_output, exact.input, exact.grid, *numbers, [True, True])
-    return {"grad_input": grad_input, "grad_grid": grad_grid}
+    sampler = Sampler(inputs.dims)
+    call = getattr(torch.ops.aten, sampler.backward if backward else sampler.forward)
+    if not backward:
+        return {"output": call(exact.input, exact.grid, *mode_arguments(mode))}
+    gradients = call(exact.grad_output, exact.input, exact.grid, *mode_arguments(mode), [True, True])
+    return dict(zip(("grad_input", "grad_grid"), gradients, strict=True))
 
 
 def run_sampler(
@@ -219,14 +218,14 @@ def largest_error(kernel: SamplerKernel, output: str) -> float:
 
 
 def judge(
-    kernel: SamplerKernel,
+    kernel: str,
     mode: Mode,
-    found: dict[str, Tensor],
-    exact: dict[str, Tensor],
+    found: Mapping[str, Tensor],
+    exact: Mapping[str, Tensor],
     traffic: Mapping[str, int],
 ) -> SamplerResult:
     """Errors and memory traffic of one call."""
-    result = SamplerResult(kernel.name, str(mode), traffic=dict(traffic))
+    result = SamplerResult(kernel, str(mode), traffic=dict(traffic))
     for name, values in found.items():
         scale = max(1.0, float(exact[name].abs().max()))
         error = float((values.double() - exact[name]).abs().max()) / scale

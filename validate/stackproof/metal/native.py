@@ -144,8 +144,7 @@ def load(path: Path, build: Build) -> NativeLibrary:
 
 @lru_cache(maxsize=1)
 def load_libm() -> None:
-    """Put the C library's mathematics into the global scope."""
-    # The kernels call libm by name; on Linux nothing else guarantees that it is in the global scope.
+    """Put libm into the global scope: kernels call it by name, and on Linux nothing else guarantees that it is there."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
 
