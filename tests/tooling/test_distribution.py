@@ -69,7 +69,7 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     archive = zipfile.ZipFile(wheel)
     names = archive.namelist()
     assert "patchstack/cli/main.py" in names
-    assert "stackproof/cli.py" in names
+    assert "stackproof/cli/main.py" in names
     assert any("standins/2.11/" in name and name.endswith("GridSampler.metal") for name in names)
     (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
     text = archive.read(entry_points).decode()

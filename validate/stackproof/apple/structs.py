@@ -18,7 +18,7 @@ from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.ops.struct_layout import Field, StructLayout
 
 _BATCH = 400
-_FORM = 1  # of what is remembered
+_FORM = 2  # of what is remembered
 _BUILTIN = {
     "a": "char", "c": "char", "h": "uchar", "s": "short", "t": "ushort", "i": "int", "j": "uint", "l": "long",
     "m": "ulong", "b": "bool", "f": "float", "Dh": "half", "DF16b": "bfloat",
