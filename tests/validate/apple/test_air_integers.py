@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
 import torch
@@ -48,6 +49,7 @@ VOTES = [(name, lanes) for name in ("all", "any") for lanes in (2, 3, 4)]
 FAMILIES = {"abs", "all", "any", "atomic", "clamp", "convert", "max", "min"}
 
 
+@cache
 def _sources() -> tuple[air_modules.AirSource, ...]:
     def module(name: str, result: str, arguments: list[str]) -> air_modules.AirSource:
         return air_modules.call_module(name.replace(".", "_"), f"air.{name}", result, arguments)

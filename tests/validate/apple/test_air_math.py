@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import pytest
 import torch
@@ -95,6 +96,7 @@ VECTORS = [
 ]
 
 
+@cache
 def _sources() -> tuple[air_modules.AirSource, ...]:
     found = []
     for name, type_ in CASES:
@@ -171,6 +173,7 @@ def test_half_a_turn_of_a_whole_number_is_exactly_zero() -> None:
     assert out.abs().tolist() == [0.0] * 5
 
 
+@cache
 def _dot_sources() -> tuple[air_modules.AirSource, ...]:
     shapes = [("f32", 2), ("f32", 3), ("f32", 4), ("f16", 2)]
     return tuple(
@@ -188,6 +191,7 @@ def test_a_dot_product_adds_the_products_of_all_lanes(type_: str, lanes: int) ->
     assert torch.equal(out.double(), (a.double() * b.double())[:, :lanes].sum(1))
 
 
+@cache
 def _exponent_sources() -> tuple[air_modules.AirSource, ...]:
     return tuple(
         air_modules.call_module(f"ldexp_{t}", f"air.ldexp.{t}", _IR[t], [_IR[t], "i32"]) for t in ("f32", "f16")
@@ -205,6 +209,7 @@ def test_ldexp_scales_by_a_power_of_two(type_: str) -> None:
     assert torch.equal(out, torch.ldexp(x.double(), e).to(out.dtype))
 
 
+@cache
 def _neighbour_sources() -> tuple[air_modules.AirSource, ...]:
     return tuple(air_modules.call_module(f"nextafter_{t}", f"air.nextafter.{t}", _IR[t], [_IR[t]] * 2) for t in _DTYPES)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import pytest
 import torch
@@ -55,6 +56,7 @@ def _name(function: str, type_: str, *more: object) -> str:
     return "_".join(map(str, (function, type_.replace(".", ""), *more)))
 
 
+@cache
 def _sources() -> tuple[air_modules.AirSource, ...]:
     found = []
     for name, type_ in (*REDUCTIONS, *BITWISE, *SCANS):
