@@ -144,7 +144,7 @@ def load(path: Path, build: Build) -> NativeLibrary:
 
 @lru_cache(maxsize=1)
 def load_libm() -> None:
-    """Put libm into the global scope: kernels call it by name, and on Linux nothing else guarantees that it is there."""
+    """Put libm into the global scope: kernels call it by name, and on Linux nothing else brings it there."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
 
