@@ -37,7 +37,7 @@ $(APPLIER): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(EVERYTHING): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[validate,test]'
+	$(PIP) --editable '.[validate,apple,test]'
 	touch $@ $(APPLIER)
 
 clean:

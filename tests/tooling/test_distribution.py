@@ -69,7 +69,7 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     archive = zipfile.ZipFile(wheel)
     names = archive.namelist()
     assert "patchstack/cli/main.py" in names
-    assert "stackproof/cli.py" in names
+    assert "stackproof/cli/main.py" in names
     assert any("standins/2.11/" in name and name.endswith("GridSampler.metal") for name in names)
     (entry_points,) = (name for name in names if name.endswith("entry_points.txt"))
     text = archive.read(entry_points).decode()
@@ -77,7 +77,7 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     assert "validate-stack = stackproof.cli:main" in text
 
 
-@pytest.mark.parametrize("folder", ["metal/include", "metal/runtime", "host/include", "host/standin"])
+@pytest.mark.parametrize("folder", ["metal/include", "metal/runtime", "host/include", "host/standin", "apple/runtime"])
 def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(wheel: Path, folder: str) -> None:
     source = ROOT / "validate" / "stackproof" / folder
     wanted = {

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import fake_gates
 from patchstack.messages.results import read_results
 from stackproof import cli
+from stackproof.cli import prove
 from stackproof.gates import GATES, GateEntry
 from stackproof.github import workflow_commands
 from stackproof.model import Finding, GateResult, Verdict
@@ -46,12 +47,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def three_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "GATES", fake_gates.THREE)
+    monkeypatch.setattr(prove, "GATES", fake_gates.THREE)
 
 
 @pytest.fixture
 def every_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "GATES", fake_gates.EVERY)
+    monkeypatch.setattr(prove, "GATES", fake_gates.EVERY)
 
 
 def invoke(repository: Path, *arguments: str) -> tuple[int, str]:
@@ -329,7 +330,7 @@ def test_a_dry_run_of_other_gates_says_that_they_have_no_commands(repository: Pa
 def test_an_error_of_the_command_itself_is_one_line_and_a_report_file(
     repository: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "find_target", lambda **_: 1 / 0)
+    monkeypatch.setattr(prove, "find_target", lambda **_: 1 / 0)
     with pytest.raises(SystemExit) as done:
         cli.main(["--repo", str(repository)])
     error = capsys.readouterr().err
@@ -341,8 +342,8 @@ def test_an_error_of_the_command_itself_is_one_line_and_a_report_file(
 
 
 def test_a_reader_that_goes_away_changes_nothing_about_the_exit_code(repository: Path, cache: Path) -> None:
-    code = f"import sys; sys.path[:] = {sys.path!r}; import fake_gates; from stackproof import cli; \
-cli.GATES = fake_gates.THREE; cli.main(['--repo', {str(repository)!r}, '--verbose'])"
+    code = f"import sys; sys.path[:] = {sys.path!r}; import fake_gates; from stackproof.cli import main, prove; \
+prove.GATES = fake_gates.THREE; main(['--repo', {str(repository)!r}, '--verbose'])"
     driver = subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "PATCHSTACK_CACHE": str(cache)},

@@ -78,5 +78,10 @@ GATES: tuple[GateEntry, ...] = (
     ),
     GateEntry("c-shim", "C-shim headers: no declaration changed, none stale", "stackproof.cshim.gate:CShimGate"),
     GateEntry("lint", "what lands is formatted as the tree's own linters want it", "stackproof.lint.gate:LintGate"),
+    GateEntry(
+        "apple-kernels",
+        "our Metal headers, layouts and executor agree with what Apple's compiler made of the same sources",
+        "stackproof.apple.gate:AppleKernelsGate",
+    ),
     GateEntry("bench", "speed beside PyTorch's own kernel of the same device"),
 )

@@ -22,9 +22,9 @@ _DRIVER = """
 import sys
 sys.path[:] = {path!r}
 import fake_gates
-from stackproof import cli
-cli.GATES = (fake_gates.PASSING, fake_gates.SPAWNING, *fake_gates.THREE)
-cli.main()
+from stackproof.cli import main, prove
+prove.GATES = (fake_gates.PASSING, fake_gates.SPAWNING, *fake_gates.THREE)
+main()
 """
 _PATIENCE = 30.0  # seconds, for a busy machine
 

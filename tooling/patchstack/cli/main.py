@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from patchstack import __version__
 from patchstack.cli.apply import Request, run
 from patchstack.cli.drift import drift
+from patchstack.cli.group import require_no_options
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
@@ -69,7 +69,7 @@ def command(
     tree, 1 internal error (with a report file).
     """
     if context.invoked_subcommand is not None:
-        _require_no_options(context)
+        require_no_options(context)
         return
     if onto is None:
         raise click.MissingParameter(ctx=context, param_hint="'--onto'", param_type="option")
@@ -100,17 +100,6 @@ def command(
 
 command.add_command(drift)
 command.add_command(submit_check)
-
-
-def _require_no_options(context: click.Context) -> None:
-    """A subcommand has options of its own; one that stands before its name would be ignored without a word."""
-    given = ParameterSource.COMMANDLINE
-    ignored = [p.opts[-1] for p in context.command.params if p.name and context.get_parameter_source(p.name) is given]
-    if ignored:
-        raise UsageError(
-            f"{ignored[0]} stands before '{context.invoked_subcommand}', which has options of its own",
-            next_command=f"apply-stack {context.invoked_subcommand} --help",
-        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

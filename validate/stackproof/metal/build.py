@@ -201,7 +201,7 @@ def _build(text: str, flags: Sequence[str], kind: RunMode, toolchain: Toolchain,
         unit = Path(scratch) / "source.cl"
         unit.write_text(rewritten.text)
         objects, sites = _compile(unit, flags, kind, toolchain)
-        runtime = _runtime(kind, toolchain, cache)
+        runtime = executor_objects(toolchain, cache, instrumented=kind.instrumented)
         toolchain.link(folder / "library.so", [objects, *runtime])
     content = {
         "kernels": [_kernel_json(kernel) for kernel in rewritten.kernels],
@@ -236,24 +236,41 @@ def _compile(
     return output, numbered.sites
 
 
-def _runtime(mode: RunMode, toolchain: Toolchain, cache: Path) -> list[Path]:
-    """The executor's objects, compiled once per cache."""
-    defines = ("-DINSTRUMENTED",) if mode.instrumented else ()
-    flags = ["-x", "c", "-std=c11", "-O2", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-stack-protector", *defines]
-    folder = cache / "metal" / f"runtime-{digest(headers_digest(), toolchain.version, *flags)}"
+def compile_runtime(
+    sources: Sequence[Path], flags: Sequence[str], toolchain: Toolchain, cache: Path, *, instrumented: bool
+) -> list[Path]:
+    """Objects of the executor, or of what a front end adds to it, compiled once per cache.
+
+    Args:
+        sources: C files, which may include the executor's headers.
+        flags: beyond those that freestanding C needs.
+        toolchain: the compiler.
+        cache: folder for compiled things.
+        instrumented: whether callers pass the number of their place, see ``runtime/executor.c``.
+    """
+    defines = ("-DINSTRUMENTED",) if instrumented else ()
+    freestanding = ("-x", "c", "-std=c11", "-O2", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-stack-protector")
+    arguments = [*freestanding, *flags, *defines, "-I", str(RUNTIME)]
+    texts = [item for path in sorted(sources) for item in (path.name, path.read_bytes())]
+    folder = cache / "metal" / f"runtime-{digest(headers_digest(), toolchain.version, *arguments, *texts)}"
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
-    for source in sorted(RUNTIME.glob("*.c")):
+    for source in sorted(sources):
         output = folder / f"{source.stem}.o"
         objects.append(output)
         if output.exists():
             continue
         partial = folder / f"{source.stem}.{os.getpid()}.partial"
-        done = toolchain.run([*flags, "-c", str(source), "-o", str(partial)])
+        done = toolchain.run([*arguments, "-c", str(source), "-o", str(partial)])
         if done.returncode:
             raise failure(source.name, done.stderr)
         partial.replace(output)
     return objects
+
+
+def executor_objects(toolchain: Toolchain, cache: Path, *, instrumented: bool) -> list[Path]:
+    """The executor's own objects."""
+    return compile_runtime(list(RUNTIME.glob("*.c")), (), toolchain, cache, instrumented=instrumented)
 
 
 def _kernel_json(kernel: Kernel) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class NativeLibrary:
     """A loaded build."""
 
     def __init__(self, build: Build) -> None:
-        _load_libm()
+        load_libm()
         self.build = build
         self._library = ctypes.CDLL(str(build.path))
         self._library.metal_run.restype = None
@@ -103,6 +103,8 @@ class NativeLibrary:
         entry = ctypes.cast(getattr(self._library, f"__metal_entry_{number}"), ctypes.c_void_p).value
         assert entry is not None
         buffers = [p for p in parameters if p.kind is not ParameterKind.ATTRIBUTE]
+        if all(p.element is not None for p in buffers):  # a front end that knows the layouts has said so
+            return NativeKernel(entry, Signature(name, file, line, parameters))
         table = (ctypes.c_uint32 * (6 * len(buffers) + 1))()
         getattr(self._library, f"__metal_describe_{number}")(table)
         elements = {p.position: _element(table[6 * i : 6 * i + 6]) for i, p in enumerate(buffers)}
@@ -141,8 +143,8 @@ def load(path: Path, build: Build) -> NativeLibrary:
 
 
 @lru_cache(maxsize=1)
-def _load_libm() -> None:
-    # The kernels call libm by name; on Linux nothing else guarantees that it is in the global scope.
+def load_libm() -> None:
+    """Put libm into the global scope: kernels call it by name, and on Linux nothing else brings it there."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
 

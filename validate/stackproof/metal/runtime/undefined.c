@@ -111,3 +111,15 @@ void __ubsan_handle_vla_bound_not_positive(struct with_type* d, u64 bound, u32 s
   (void)bound;
   found("an array of no or negative length", d->type, 0, 0, site);
 }
+
+/* For a front end that writes its own checks: does the number fit the integer once its fraction is cut off? */
+void __metal_host_conversion(float value, u32 bits, u32 is_signed, u32 site) {
+  double limit = is_signed ? 0x1p-1 : 1.0;
+  for (u32 i = 0; i < bits; ++i)
+    limit *= 2;
+  int above = is_signed ? value >= -limit || value > -limit - 1 : value > -1.0;
+  if (!(above && value < limit))
+    found(is_signed ? "conversion of a value out of range of float to a signed integer"
+                    : "conversion of a value out of range of float to an unsigned integer",
+          0, 0, 0, site);
+}

@@ -1,16 +1,14 @@
-"""``validate-stack``: the command line."""
+"""``validate-stack`` without a subcommand: the gates over a commit range, and their report."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import io
 import os
 import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +18,9 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 
-from patchstack import __version__
 from patchstack.cache import cache_dir
-from patchstack.errors import PatchstackError, UsageError
+from patchstack.errors import UsageError
 from patchstack.git import GitCommitHash
-from patchstack.git.process import GitCommandError
 from patchstack.series import load_series
 from stackproof.compat.errors import MALFORMED_RULE
 from stackproof.dry_run import plan_lines
@@ -37,7 +33,6 @@ from stackproof.report.json import render as render_json
 from stackproof.report.progress import watcher
 from stackproof.report.terminal import show
 from stackproof.runner import Range, Stage, run_stages
-from stackproof.runner.report_file import write_report_file
 from stackproof.target import StackCommit, Target, find_target, stack_commits
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_REQUIRED_NOT_RUN = 0, 1, 2, 5
@@ -65,63 +60,28 @@ class Request:
     github: bool = False
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
-@click.option("--reference", metavar="2.11|2.13|2.6", help="A reference tree; the series is applied to it first.")
-@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
-@click.option("--base", metavar="REF", help="Commit the stack is built on (default: where it leaves main).")
-@click.option("--head", metavar="REF", help="Commit to judge (default: stack/<series>).")
-@click.option("--each-commit", is_flag=True, help="Also judge every commit of the stack on its own.")
-@click.option("--onto", metavar="REF", help="Branch whose history dates new schemas (default: main).")
-@click.option("--only", metavar="GATE,..", help="Run these gates only.")
-@click.option("--require", metavar="GATE,..", help="Exit with 5 if one of these could not be run.")
-@click.option("--json", metavar="FILE", help="Write the report as JSON; '-' for standard output.")
-@click.option("--junit", metavar="FILE", help="Write the report as JUnit XML.")
-@click.option("--html", metavar="FILE", help="Write the report as one self-contained HTML file.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 2, show_default=True, help="Processes at once."
-)
-@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="Judge the FC window as of this day (UTC).")
-@click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end.")
-@click.option("--verbose", "-v", is_flag=True, help="Print whole tables and every finding.")
-@click.option("--github", is_flag=True, help="Print findings as GitHub workflow annotations.")
-@click.option("--list", "list_", is_flag=True, help="List the gates and end.")
-@click.version_option(__version__, prog_name="validate-stack")
-def command(
-    only: str | None,
-    require: str | None,
-    json: str | None,
-    junit: str | None,
-    html: str | None,
-    today: datetime.datetime | None,
-    list_: bool,
-    **plain: Any,
-) -> None:
-    """Prove a commit stack, gate by gate.
+def prove(request: Request) -> int:
+    """Run the gates that the command line asks for, write and print the report; returns the exit code.
 
-    Exit codes: 0 all that ran passed, 1 a gate failed, 2 usage, 5 a required gate was not run, 130 interrupted.
+    Raises:
+        PatchstackError: the range cannot be found, or a report cannot be written.
     """
-    if list_:
-        for entry in GATES:
-            click.echo(f"{entry.name:<14} {entry.summary}{'' if entry.factory else ' (not in this version)'}")
-        return
-    request = Request(
-        only=_names(only),
-        require=_names(require),
-        files=ReportFiles(json, junit, html),
-        today=today.date() if today else None,
-        **plain,
-    )
     if request.dry_run:
         _dry_run(request)
-        return
+        return EXIT_PASSED
     request.files.require_writable()
     report = run(request)
     try:
         request.files.write(report)
     finally:
         _print(report, request)
-    sys.exit(exit_code(report, request.require))
+    return exit_code(report, request.require)
+
+
+def gate_lines() -> list[str]:
+    """One line for each gate."""
+    missing = " (not in this version)"
+    return [f"{entry.name:<14} {entry.summary}{'' if entry.factory else missing}" for entry in GATES]
 
 
 def run(request: Request) -> RunReport:
@@ -198,15 +158,20 @@ def _ran(results: Sequence[GateResult]) -> set[str]:
     return {result.name for result in results if result.verdict is not Verdict.NOT_RUN}
 
 
-def _names(text: str | None) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+def names(text: str | None) -> tuple[str, ...]:
+    """The gates in a comma-separated list.
+
+    Raises:
+        UsageError: one of them does not exist.
+    """
+    named = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     known = [entry.name for entry in GATES]
-    for name in names:
+    for name in named:
         if name not in known:
             raise UsageError(
                 f"no gate '{name}'", expected=f"one of {', '.join(known)}", next_command="validate-stack --list"
             )
-    return names
+    return named
 
 
 def _target(request: Request) -> Target:
@@ -243,7 +208,7 @@ def _print(report: RunReport, request: Request) -> None:
         _print_parts(report, request)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
 
 
 def _print_parts(report: RunReport, request: Request) -> None:
@@ -278,38 +243,6 @@ def _terminations_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a message may have letters that the terminal has not
-    try:
-        command.main(
-            args=None if arguments is None else list(arguments), prog_name="validate-stack", standalone_mode=False
-        )
-    except (PatchstackError, GitCommandError) as error:
-        click.echo(f"validate-stack: {' '.join(str(error).split())}", err=True)
-        sys.exit(EXIT_USAGE)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except click.ClickException as error:
-        click.echo(f"validate-stack: {error.format_message()} (next: validate-stack --help)", err=True)
-        sys.exit(EXIT_USAGE)
-    except (KeyboardInterrupt, click.Abort):
-        sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:  # of --list or --dry-run
-        _discard_output()
-        sys.exit(EXIT_PASSED)
-    except Exception as error:
-        file = write_report_file(cache_dir() / "reports", "itself", traceback.format_exc())
-        click.echo(f"validate-stack: internal error: {type(error).__name__}: {error} (report: {file})", err=True)
-        sys.exit(EXIT_FAILED)
-
-
-def _discard_output() -> None:
+def discard_output() -> None:
     """What is still buffered must not fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-if __name__ == "__main__":
-    main()

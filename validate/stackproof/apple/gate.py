@@ -1,0 +1,205 @@
+"""The gate ``apple-kernels``: our Metal headers, struct layouts and executor beside what Apple's compiler made.
+
+Four parts, all on this host. *Fidelity*: functions and operators compiled by both. *Layouts*: the structs of the
+release's kernel headers. *Samplers*: upstream's own grid samplers in every mode beside float64, watched by the
+detectors, which shows that the translation and the executor are right. *Peer*: the stack's backward beside upstream's.
+The wheel is used where it is in the cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from patchstack.cache import cache_dir
+from patchstack.errors import PatchstackError
+from patchstack.git import Repository, Tree
+from patchstack.reference import build_reference
+from stackproof.apple.cases import Answer, Release, SamplerTask, Task, Work, sampler_kernels, tasks_of
+from stackproof.apple.fidelity import Fidelity
+from stackproof.apple.ir import llvm
+from stackproof.apple.peer import PeerRow, peer_table
+from stackproof.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION
+from stackproof.apple.sampler import SamplerKernel, SamplerResult, largest_error
+from stackproof.apple.struct_check import StructComparison
+from stackproof.apple.structs import release_structs
+from stackproof.metal import ALL_DETECTORS, RunMode
+from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.worker import OpSource
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.ops import proof_for
+from stackproof.ops.grid_sampler.modes import Sampler
+
+NAME = "apple-kernels"
+LIMITS = (
+    "Apple's compiler was not run: its output in a released wheel was translated and run on this host.",
+    "What Metal leaves open (conversions out of range, last places, order of lanes) is this project's choice here.",
+    "Nothing here shows an Apple GPU's precision, memory order or speed.",
+)
+_KERNEL_HEADERS, _LIBRARY_HEADERS = "aten/src/ATen/native/mps/kernels", "c10/metal"
+_TIMEOUT = 600.0
+
+
+@dataclass
+class _Collected:
+    """What has come in so far."""
+
+    operators: list[Fidelity] = field(default_factory=list)
+    structs: list[StructComparison] = field(default_factory=list)
+    samplers: list[SamplerResult] = field(default_factory=list)
+    peers: list[PeerRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """How many were judged."""
+        return len(self.operators) + len(self.structs) + len(self.samplers) + len(self.peers)
+
+    def fail(self, message: str, rule: str, path: str = "") -> None:
+        """Note a failed case."""
+        self.findings.append(Finding(message, path=path, rule=rule))
+
+
+class AppleKernelsGate:
+    """Implements :class:`stackproof.model.Gate`.
+
+    Options: ``release`` (whose wheel and headers are used; 2.13 by default), ``section`` of its library, ``match``
+    (only tasks whose label has this text).
+    """
+
+    name = NAME
+    summary = "our Metal headers, layouts and executor agree with what Apple's compiler made of the same sources"
+
+    def run(self, context: GateContext) -> GateResult:
+        """Compare; the stack itself is not judged, but everything that judges its kernels is."""
+        started = time.monotonic()
+        try:
+            llvm()
+            release, tasks = _prepare(context)
+        except PatchstackError as error:
+            reason = f"{error}; to get the wheel: validate-stack apple-kernels list --release {DEFAULT_RELEASE}"
+            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+        tasks = [task for task in tasks if context.options.get("match", "") in task.label]
+        collected = _Collected()
+        if release.stack is None:
+            text = "the head commit has no backward grid samplers of the series: nothing to put beside upstream's"
+            collected.findings.append(Finding(text, rule="not-run", fails=False))
+        for done, (task, answer) in enumerate(run_tasks(tasks, Work(release), jobs=context.jobs, timeout=_TIMEOUT), 1):
+            _collect(collected, task, answer)
+            context.progress(done, len(tasks), task.label)
+        return _result(release, collected, time.monotonic() - started)
+
+
+def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
+    """The release with its headers on disk, and what is to be done."""
+    name = str(context.options.get("release", DEFAULT_RELEASE))
+    section = str(context.options.get("section", DEFAULT_SECTION))
+    watched = ALL_DETECTORS | RunMode.TRAFFIC
+    kernels = sampler_kernels(Release(name, section, cache_dir(), watched))
+    headers = _headers(name)
+    root = write_sources(headers, context.cache / NAME)
+    dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
+    stack, peer_dims = _stack(context)
+    release = Release(name, section, cache_dir(), watched, root, dirs, stack)
+    release_structs(name, section, release.cache, jobs=context.jobs, progress=context.progress)
+    with_structs = [one for one in headers.items() if one[0].startswith(_KERNEL_HEADERS)]
+    return release, tasks_of(kernels, with_structs, peer_dims)
+
+
+def _stack(context: GateContext) -> tuple[OpSource | None, tuple[int, ...]]:
+    """The series' grid samplers in the head commit, and the dimensions that it has a backward for."""
+    tree = Tree.at(context.repository, context.head)
+    proof = proof_for(Sampler(2).backward)
+    assert proof
+    text = tree.read(proof.source) or b""
+    dims = tuple(one for one in (2, 3) if f"REGISTER_GRID_SAMPLER_{one}D_BACKWARD_OPS(float".encode() in text)
+    headers = tuple(header for path in proof.headers if (header := tree.read(path)) is not None)
+    if not dims or len(headers) < len(proof.headers):
+        return None, ()
+    root = write_sources(collect_sources(tree, proof.source), context.cache / NAME)
+    return OpSource(root, proof.source, tuple(root / folder for folder in INCLUDE_FOLDERS), headers), dims
+
+
+def _headers(release: str) -> dict[str, bytes]:
+    """The Metal headers of a release and what they include, by path."""
+    reference = build_reference(release, offline=True)
+    with Repository.open(reference.path) as repository:
+        tree = Tree.at(repository, reference.commit)
+        folders = (_KERNEL_HEADERS, _LIBRARY_HEADERS)
+        paths = [path for folder in folders for path in tree.walk(folder) if path.endswith(".h")]
+        return {path: text for one in paths for path, text in collect_sources(tree, one).items()}
+
+
+def _collect(collected: _Collected, task: Task, answer: Answer | Died) -> None:
+    if isinstance(answer, Died) or answer.failure:
+        why = answer.reason if isinstance(answer, Died) else answer.failure
+        collected.fail(f"{task.label}: {why}", "crash" if isinstance(answer, Died) else "call-failed")
+        return
+    collected.operators += answer.operators
+    collected.structs += answer.structs
+    collected.samplers += answer.samplers
+    collected.peers += answer.peers
+    for row in answer.operators:
+        if row.fails:
+            what = row.problem or f"{row.distance:g} units in the last place, {row.allowed:g} allowed: {row.example}"
+            collected.fail(f"{row.operator} of {row.operand} to {row.result}: {what}", "fidelity")
+    for struct in answer.structs:
+        for text in struct.differences:
+            collected.fail(f"{struct.spelling} is not as Apple's compiler has it: {text}", "layout", struct.header)
+    for peer in answer.peers:
+        for text in peer.problems():
+            collected.fail(f"{peer.label}: {text}", "peer")
+    if isinstance(task, SamplerTask):
+        _judge_sampler(collected, task.kernel, answer)
+
+
+def _judge_sampler(collected: _Collected, kernel: SamplerKernel, answer: Answer) -> None:
+    for row in answer.samplers:
+        for output, error in row.epsilons.items():
+            if not error <= largest_error(kernel, output):
+                collected.fail(f"{kernel.name}, {row.mode}: {output} is {error:g} epsilons off", "values")
+    for report in answer.reports:
+        collected.fail(report, "detector")
+
+
+def _result(release: Release, collected: _Collected, seconds: float) -> GateResult:
+    failed = sum(finding.fails for finding in collected.findings)
+    return GateResult(
+        NAME,
+        Verdict.FAILED if failed or not collected.cases else Verdict.PASSED,
+        max(collected.cases, failed),
+        failed,
+        worst_error=max((error for row in collected.samplers for error in row.epsilons.values()), default=None),
+        seconds=seconds,
+        findings=sorted(collected.findings, key=lambda one: (one.path, one.message)),
+        details=_details(release, collected),
+        limits=LIMITS,
+    )
+
+
+def _details(release: Release, collected: _Collected) -> Mapping[str, Any]:
+    return {
+        "release": release.name,
+        "error_unit": "epsilons of the samplers' dtype",
+        "fidelity_table": fidelity_table(collected.operators),
+        "fidelity": [asdict(row) for row in collected.operators],
+        "structs": [asdict(row) for row in collected.structs],
+        "samplers": [asdict(row) for row in collected.samplers],
+        "peer_table": peer_table(collected.peers),
+        "peers": [asdict(row) for row in collected.peers],
+    }
+
+
+def fidelity_table(rows: Sequence[Fidelity]) -> list[str]:
+    """Lines of a Markdown table: each operator with its types and its largest distance."""
+    by_name: dict[str, list[Fidelity]] = {}
+    for row in rows:
+        by_name.setdefault(row.operator, []).append(row)
+    lines = ["| operator | types | largest distance | explained by |", "|---|---|---|---|"]
+    for name, group in by_name.items():
+        reason = next((row.reason for row in group if row.reason), "")
+        lines.append(f"| {name} | {len(group)} | {max(row.distance for row in group):g} | {reason} |")
+    return lines

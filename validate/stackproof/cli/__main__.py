@@ -1,0 +1,5 @@
+"""``python -m stackproof.cli``."""
+
+from stackproof.cli.main import main
+
+main()

@@ -1,0 +1,111 @@
+"""``validate-stack``: options, subcommands, and what an error looks like."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from patchstack import __version__
+from patchstack.cache import cache_dir
+from patchstack.cli.group import require_no_options
+from patchstack.errors import PatchstackError
+from patchstack.git.process import GitCommandError
+from stackproof.cli import prove
+from stackproof.cli.apple_kernels import apple_kernels
+from stackproof.report import ReportFiles
+from stackproof.runner.report_file import write_report_file
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
+@click.option("--reference", metavar="2.11|2.13|2.6", help="A reference tree; the series is applied to it first.")
+@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+@click.option("--base", metavar="REF", help="Commit the stack is built on (default: where it leaves main).")
+@click.option("--head", metavar="REF", help="Commit to judge (default: stack/<series>).")
+@click.option("--each-commit", is_flag=True, help="Also judge every commit of the stack on its own.")
+@click.option("--onto", metavar="REF", help="Branch whose history dates new schemas (default: main).")
+@click.option("--only", metavar="GATE,..", help="Run these gates only.")
+@click.option("--require", metavar="GATE,..", help="Exit with 5 if one of these could not be run.")
+@click.option("--json", metavar="FILE", help="Write the report as JSON; '-' for standard output.")
+@click.option("--junit", metavar="FILE", help="Write the report as JUnit XML.")
+@click.option("--html", metavar="FILE", help="Write the report as one self-contained HTML file.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 2, show_default=True, help="Processes at once."
+)
+@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="Judge the FC window as of this day (UTC).")
+@click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end.")
+@click.option("--verbose", "-v", is_flag=True, help="Print whole tables and every finding.")
+@click.option("--github", is_flag=True, help="Print findings as GitHub workflow annotations.")
+@click.option("--list", "list_", is_flag=True, help="List the gates and end.")
+@click.version_option(__version__, prog_name="validate-stack")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    only: str | None,
+    require: str | None,
+    json: str | None,
+    junit: str | None,
+    html: str | None,
+    today: datetime.datetime | None,
+    list_: bool,
+    **plain: Any,
+) -> None:
+    """Prove a commit stack, gate by gate.
+
+    Exit codes: 0 all that ran passed, 1 a gate failed, 2 usage, 5 a required gate was not run, 130 interrupted.
+    """
+    if context.invoked_subcommand is not None:
+        require_no_options(context)
+        return
+    if list_:
+        for line in prove.gate_lines():
+            click.echo(line)
+        return
+    request = prove.Request(
+        only=prove.names(only),
+        require=prove.names(require),
+        files=ReportFiles(json, junit, html),
+        today=today.date() if today else None,
+        **plain,
+    )
+    sys.exit(prove.prove(request))
+
+
+command.add_command(apple_kernels)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a message may have letters that the terminal has not
+    try:
+        command.main(
+            args=None if arguments is None else list(arguments), prog_name="validate-stack", standalone_mode=False
+        )
+    except (PatchstackError, GitCommandError) as error:
+        click.echo(f"validate-stack: {' '.join(str(error).split())}", err=True)
+        sys.exit(prove.EXIT_USAGE)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        click.echo(f"validate-stack: {error.format_message()} (next: validate-stack --help)", err=True)
+        sys.exit(prove.EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(prove.EXIT_INTERRUPTED)
+    except BrokenPipeError:  # of --list or --dry-run
+        prove.discard_output()
+        sys.exit(prove.EXIT_PASSED)
+    except Exception as error:
+        file = write_report_file(cache_dir() / "reports", "itself", traceback.format_exc())
+        click.echo(f"validate-stack: internal error: {type(error).__name__}: {error} (report: {file})", err=True)
+        sys.exit(prove.EXIT_FAILED)
