@@ -1,0 +1,34 @@
+"""Compiles the candidates to PTX, on any machine, into a folder that the machine with the GPU reads.
+
+    python build.py FOLDER
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+from candidates import OVERLAY, write_source
+from patchstack.cache import cache_dir
+from stackproof.metal.build import Source
+from stackproof.metal.gpu import compile_ptx
+from variants import instances
+
+HEADERS = Path(torch.__file__).parent / "include"
+
+
+def main(folder: Path) -> None:
+    """Command line: a folder of its own for each interpolation and dtype, to be assembled in parallel."""
+    for name, group in instances().items():
+        target = folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        source = write_source(target / "source.metal", group)
+        build = compile_ptx(Source(source.resolve(), (OVERLAY, HEADERS)), cache_dir())
+        for file in ("library.ptx", "build.json"):
+            shutil.copyfile(build.path.with_name(file), target / file)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
