@@ -1,6 +1,6 @@
 """Compiles the candidates to PTX, on any machine, into a folder that the machine with the GPU reads.
 
-    python build.py FOLDER
+python build.py FOLDER
 """
 
 from __future__ import annotations
@@ -10,24 +10,29 @@ import sys
 from pathlib import Path
 
 import torch
-from candidates import OVERLAY, write_source
+from candidates import OVERLAY, OVERLAY_SOURCE, write_source
+from variants import checked_instances, instances
+
 from patchstack.cache import cache_dir
 from stackproof.metal.build import Source
 from stackproof.metal.gpu import compile_ptx
-from variants import instances
 
 HEADERS = Path(torch.__file__).parent / "include"
 
 
 def main(folder: Path) -> None:
     """Command line: a folder of its own for each interpolation and dtype, to be assembled in parallel."""
-    for name, group in instances().items():
-        target = folder / name
-        target.mkdir(parents=True, exist_ok=True)
-        source = write_source(target / "source.metal", group)
-        build = compile_ptx(Source(source.resolve(), (OVERLAY, HEADERS)), cache_dir())
-        for file in ("library.ptx", "build.json"):
-            shutil.copyfile(build.path.with_name(file), target / file)
+    for name, group in {**instances(), **checked_instances()}.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        _compile(write_source(folder / name / "source.metal", group), folder / name)
+    _compile(OVERLAY_SOURCE, folder / "change1")
+
+
+def _compile(source: Path, target: Path) -> None:
+    build = compile_ptx(Source(source.resolve(), (OVERLAY, HEADERS)), cache_dir())
+    target.mkdir(parents=True, exist_ok=True)
+    for file in ("library.ptx", "build.json"):
+        shutil.copyfile(build.path.with_name(file), target / file)
 
 
 if __name__ == "__main__":

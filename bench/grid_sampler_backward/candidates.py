@@ -63,7 +63,7 @@ class Spread:
     """How the work of one position is divided.
 
     Attributes:
-        lanes: that share a position; 0: a thread has the whole position.
+        lanes: that share a position; 0: a thread has the whole position, or for nearest some of its channels.
         channels: of each lane at a time.
         tile: positions of a threadgroup.
         staged: ``grad_output`` goes through threadgroup memory.
@@ -77,10 +77,9 @@ class Spread:
     @property
     def suffix(self) -> str:
         """Part of the kernel's name."""
+        if not self.lanes:
+            return f"{self.channels}"
         return f"{self.lanes}x{self.channels}x{self.tile}{'_staged' if self.staged else ''}"
-
-
-POSITIONS = Spread(0)
 
 
 @dataclass(frozen=True)
@@ -133,6 +132,22 @@ class LanesParams(ctypes.Structure):
     )
 
 
+class ChangeOneParams(ctypes.Structure):
+    """``GridSamplerBackwardParams<4, int32_t>`` of the overlay."""
+
+    _fields_ = (
+        ("grad_output_sizes", ctypes.c_int32 * 4),
+        ("grad_output_strides", ctypes.c_int32 * 4),
+        ("input_sizes", ctypes.c_int32 * 4),
+        ("input_strides", ctypes.c_int32 * 4),
+        ("grid_strides", ctypes.c_int32 * 4),
+        ("grad_input_strides", ctypes.c_int32 * 4),
+        ("first_position", ctypes.c_int32),
+        ("align_corners", ctypes.c_bool),
+        ("compute_grad_input", ctypes.c_bool),
+    )
+
+
 class PositionsParams(ctypes.Structure):
     """``GridSamplerPositionsParams`` of kernels.metal."""
 
@@ -178,10 +193,10 @@ def backward_instance(interpolation: str, padding: str, dtype: torch.dtype, spre
     """The kernel of one mode and division of the work."""
     metal = METAL_NAMES[dtype]
     interp = f"GridGrad{interpolation.title()}<GridGrad{padding.title()}>"
-    if spread == POSITIONS:
-        return Instance(
-            f"positions_{interpolation}_{padding}_{metal}", "grid_sampler_2d_backward_positions", f"{interp}, {metal}"
-        )
+    if not spread.lanes:
+        kind = "nearest" if interpolation == "nearest" else "positions"
+        name = f"positions_{interpolation}_{padding}_{metal}_{spread.suffix}"
+        return Instance(name, f"grid_sampler_2d_backward_{kind}", f"{interp}, {metal}, {spread.channels}")
     numbers = f"{spread.lanes}, {spread.channels}, {spread.tile}, {str(spread.staged).lower()}"
     name = f"lanes_{interpolation}_{padding}_{metal}_{spread.suffix}"
     return Instance(name, "grid_sampler_2d_backward_lanes", f"{interp}, {metal}, {numbers}")
@@ -239,9 +254,34 @@ class Pass:
 def backward(library: Library, case: Case, spread: Spread, turn: Turn) -> Pass:
     """Prepare one backward pass; the buffers are made here, once."""
     grad_grid = torch.full(case.grid.shape, torch.nan, dtype=case.grid.dtype, device=case.grid.device)
-    if spread == POSITIONS:
-        return _positions_pass(library, case, grad_grid)
+    if not spread.lanes:
+        return _positions_pass(library, case, spread, grad_grid)
     return _lanes_pass(library, case, spread, turn, grad_grid)
+
+
+def change_one(library: Library, case: Case) -> Pass:
+    """The pass of change 1, a thread per position and a walk over the channels, for comparison."""
+    sums = torch.empty(case.input.shape, dtype=torch.float32, device=case.input.device)
+    grad_grid = torch.full(case.grid.shape, torch.nan, dtype=case.grid.dtype, device=case.grid.device)
+    params = ChangeOneParams(align_corners=case.align_corners, compute_grad_input=True)
+    for name, tensor in (("grad_output", case.grad_output), ("input", case.input)):
+        getattr(params, f"{name}_sizes")[:] = tensor.shape
+        getattr(params, f"{name}_strides")[:] = tensor.stride()
+    params.grid_strides[:] = case.grid.stride()
+    params.grad_input_strides[:] = sums.stride()
+    name = f"grid_sampler_2d_backward_{case.interpolation}_{case.padding}_{METAL_NAMES[case.input.dtype]}"
+    positions = case.grid.numel() // 2
+    buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
+    run = _bind(library, name, *buffers, threads=(positions,), group_size=(min(positions, 2 * GROUP),))
+    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)  # type: ignore[arg-type,return-value]
+
+
+def _summed(steps: Sequence[Step], sums: Tensor, grad_grid: Tensor, case: Case) -> Pass:
+    """A pass that sums in the layout of the result, and rounds what is not float."""
+    if case.input.dtype == torch.float32:
+        return Pass(tuple(steps), sums, grad_grid)
+    grad_input = torch.empty(case.input.shape, dtype=case.input.dtype, device=case.input.device)
+    return Pass((*steps, lambda: grad_input.copy_(sums)), grad_input, grad_grid)  # type: ignore[arg-type,return-value]
 
 
 def _sizes(case: Case) -> list[int]:
@@ -250,7 +290,7 @@ def _sizes(case: Case) -> list[int]:
     return [channels, height, width, output_width, output_height * output_width]
 
 
-def _positions_pass(library: Library, case: Case, grad_grid: Tensor) -> Pass:
+def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Tensor) -> Pass:
     sums = torch.empty(case.input.shape, dtype=torch.float32, device=case.input.device)
     params = PositionsParams(align_corners=case.align_corners, compute_grad_input=1)
     params.sizes[:] = _sizes(case)
@@ -261,27 +301,13 @@ def _positions_pass(library: Library, case: Case, grad_grid: Tensor) -> Pass:
         ("grad_input_strides", sums),
     ):
         getattr(params, name)[:] = tensor.stride()
-    positions = _sizes(case)[4]
-    steps: list[Step] = [lambda: sums.zero_()]  # type: ignore[list-item,return-value]
-    steps.append(
-        _bind(
-            library,
-            backward_instance(case.interpolation, case.padding, case.input.dtype, POSITIONS).name,
-            sums,
-            grad_grid,
-            case.grad_output,
-            case.input,
-            case.grid,
-            params,
-            threads=(-(-positions // GROUP) * GROUP, case.input.shape[0]),
-            group_size=(GROUP, 1),
-        )
-    )
-    grad_input = sums
-    if case.input.dtype != torch.float32:
-        grad_input = torch.empty(case.input.shape, dtype=case.input.dtype, device=case.input.device)
-        steps.append(lambda: grad_input.copy_(sums))  # type: ignore[arg-type,return-value]
-    return Pass(tuple(steps), grad_input, grad_grid)
+    threads = -(-_sizes(case)[4] // GROUP) * GROUP
+    nearest = case.interpolation == "nearest"
+    buffers = [sums, grad_grid, case.grad_output, *([] if nearest else [case.input]), case.grid, params]
+    chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
+    name = backward_instance(case.interpolation, case.padding, case.input.dtype, spread).name
+    run = _bind(library, name, *buffers, threads=(threads, *chunks, case.input.shape[0]), group_size=(GROUP, 1, 1))
+    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)  # type: ignore[arg-type,return-value]
 
 
 def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_grid: Tensor) -> Pass:

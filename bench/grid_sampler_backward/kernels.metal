@@ -71,6 +71,12 @@ struct GridCell<4> {
   float slope_x[4];
   float slope_y[4];
 
+  // Any of its pixels is: negative numbers have their highest bit in common.
+  bool is_inside() const thread {
+    return (x[0] & x[1] & x[2] & x[3]) >= 0 &&
+        (y[0] & y[1] & y[2] & y[3]) >= 0;
+  }
+
   static GridCell make(GridTaps<4> tx, GridTaps<4> ty, int32_t width) {
     GridCell cell;
 #pragma unroll
@@ -102,12 +108,15 @@ struct GridImage {
     return channel + k * LANES < channels;
   }
 
+  // Addresses are clamped, so that no load waits for a condition; what was not
+  // meant to be read counts as 0.
   void load(thread float* value, bool is_inside, int32_t pixel) const thread {
+    const device T* first = input + (is_inside ? pixel : 0) * channels;
 #pragma unroll
     for (int32_t k = 0; k < CHANNELS; ++k) {
-      value[k] = is_inside && has(k)
-          ? static_cast<float>(input[pixel * channels + channel + k * LANES])
-          : 0.0f;
+      const int32_t c = ::metal::min(channel + k * LANES, channels - 1);
+      const auto loaded = static_cast<float>(first[c]);
+      value[k] = is_inside && has(k) ? loaded : 0.0f;
     }
   }
 
@@ -292,6 +301,9 @@ struct GridWalk<4, Image, CHANNELS> {
       thread const Image& image,
       GridCell<4> cell,
       thread const float* grad) thread {
+    if (!cell.is_inside()) {
+      return float2(0.0f);
+    }
     float sample_x[CHANNELS];
     float column_slope[4][CHANNELS];
 #pragma unroll
@@ -646,7 +658,7 @@ struct GridSamplerPositionsParams {
   int32_t compute_grad_input;
 };
 
-template <typename Interp, typename T>
+template <typename Interp, typename T, int32_t CHANNELS>
 kernel void grid_sampler_2d_backward_positions(
     device atomic<float>* grad_input [[buffer(0)]],
     device T* grad_grid [[buffer(1)]],
@@ -704,74 +716,93 @@ kernel void grid_sampler_2d_backward_positions(
   const bool any_takes = N == 2 && simd_any(takes);
 
   const device T* grads = grad_output + n * params.grad_output_strides[0] +
-      h * params.grad_output_strides[2] + w * params.grad_output_strides[3];
+      (exists
+           ? h * params.grad_output_strides[2] +
+               w * params.grad_output_strides[3]
+           : 0);
   const device T* values = input + n * params.input_strides[0];
   device atomic<float>* sums = grad_input + n * params.grad_input_strides[0];
   float grad_x = 0.0f;
   float grad_y = 0.0f;
-  for (int32_t c = 0; c < params.channels; ++c) {
-    const float grad = exists
-        ? static_cast<float>(grads[c * params.grad_output_strides[1]])
-        : 0.0f;
-    if (Interp::is_differentiable) {
-      float column_slope[N];
+  for (int32_t first = 0; first < params.channels; first += CHANNELS) {
+    // All of these channels are read before the first is added to.
+    float grad[CHANNELS];
+    float value[N][N][CHANNELS];
 #pragma unroll
-      for (int32_t j = 0; j < N; ++j) {
-        column_slope[j] = 0.0f;
-      }
-      float sample_x = 0.0f;
+    for (int32_t k = 0; k < CHANNELS; ++k) {
+      const int32_t c = ::metal::min(first + k, params.channels - 1);
+      const auto loaded = static_cast<float>(
+          grads[exists ? c * params.grad_output_strides[1] : 0]);
+      grad[k] = exists && first + k < params.channels ? loaded : 0.0f;
 #pragma unroll
       for (int32_t i = 0; i < N; ++i) {
-        float row_slope = 0.0f;
 #pragma unroll
         for (int32_t j = 0; j < N; ++j) {
-          const float value = x.index[j] >= 0 && y.index[i] >= 0
-              ? static_cast<float>(
-                    values
-                        [c * params.input_strides[1] +
-                         y.index[i] * params.input_strides[2] +
-                         x.index[j] * params.input_strides[3]])
+          const bool is_inside = x.index[j] >= 0 && y.index[i] >= 0;
+          const int32_t pixel = is_inside
+              ? y.index[i] * params.input_strides[2] +
+                  x.index[j] * params.input_strides[3]
+              : 0;
+          const auto read = Interp::is_differentiable
+              ? static_cast<float>(values[c * params.input_strides[1] + pixel])
               : 0.0f;
-          row_slope += value * x.slope[j];
-          column_slope[j] += value * y.slope[i];
+          value[i][j][k] = is_inside ? read : 0.0f;
         }
-        sample_x += row_slope * y.weight[i];
       }
-      float sample_y = 0.0f;
+    }
+    if (Interp::is_differentiable) {
 #pragma unroll
-      for (int32_t j = 0; j < N; ++j) {
-        sample_y += column_slope[j] * x.weight[j];
+      for (int32_t k = 0; k < CHANNELS; ++k) {
+        float sample_x = 0.0f;
+        float sample_y = 0.0f;
+#pragma unroll
+        for (int32_t i = 0; i < N; ++i) {
+          float row_slope = 0.0f;
+          float column_slope = 0.0f;
+#pragma unroll
+          for (int32_t j = 0; j < N; ++j) {
+            row_slope += value[i][j][k] * x.slope[j];
+            column_slope += value[j][i][k] * y.slope[j];
+          }
+          sample_x += row_slope * y.weight[i];
+          sample_y += column_slope * x.weight[i];
+        }
+        grad_x += sample_x * grad[k];
+        grad_y += sample_y * grad[k];
       }
-      grad_x += sample_x * grad;
-      grad_y += sample_y * grad;
     }
     if (!params.compute_grad_input) {
       continue;
     }
 #pragma unroll
-    for (int32_t i = 0; i < N; ++i) {
-      float part[N];
+    for (int32_t k = 0; k < CHANNELS; ++k) {
+      const int32_t channel = (first + k) * params.grad_input_strides[1];
 #pragma unroll
-      for (int32_t j = 0; j < N; ++j) {
-        part[j] = y.weight[i] * x.weight[j] * grad;
-      }
-      if (any_takes) {
-        const float given = simd_shuffle_up(part[N - 1], 1);
-        part[0] += takes ? given : 0.0f;
-      }
+      for (int32_t i = 0; i < N; ++i) {
+        float part[N];
 #pragma unroll
-      for (int32_t j = 0; j < N; ++j) {
-        const bool adds = x.index[j] >= 0 && y.index[i] >= 0;
-        const int32_t offset = c * params.grad_input_strides[1] +
-            y.index[i] * params.grad_input_strides[2] +
-            x.index[j] * params.grad_input_strides[3];
-        if (is_same) {
-          const float all = simd_sum(part[j]);
-          if (adds && lane == 0) {
-            AtomicType<float>::atomic_add(sums, offset, all);
+        for (int32_t j = 0; j < N; ++j) {
+          part[j] = y.weight[i] * x.weight[j] * grad[k];
+        }
+        if (any_takes) {
+          const float given = simd_shuffle_up(part[N - 1], 1);
+          part[0] += takes ? given : 0.0f;
+        }
+#pragma unroll
+        for (int32_t j = 0; j < N; ++j) {
+          const bool adds = x.index[j] >= 0 && y.index[i] >= 0 &&
+              first + k < params.channels;
+          const int32_t offset = channel +
+              y.index[i] * params.grad_input_strides[2] +
+              x.index[j] * params.grad_input_strides[3];
+          if (is_same) {
+            const float all = simd_sum(part[j]);
+            if (adds && lane == 0) {
+              AtomicType<float>::atomic_add(sums, offset, all);
+            }
+          } else if (adds && !(j == N - 1 && gives)) {
+            AtomicType<float>::atomic_add(sums, offset, part[j]);
           }
-        } else if (adds && !(j == N - 1 && gives)) {
-          AtomicType<float>::atomic_add(sums, offset, part[j]);
         }
       }
     }
@@ -780,5 +811,69 @@ kernel void grid_sampler_2d_backward_positions(
     const int32_t at = 2 * (n * params.positions + position);
     grad_grid[at] = static_cast<T>(x.derivative * grad_x);
     grad_grid[at + 1] = static_cast<T>(y.derivative * grad_y);
+  }
+}
+
+// Nearest reads no input and has no gradient with respect to the grid: threads
+// share the channels of a position too.
+template <typename Interp, typename T, int32_t CHANNELS>
+kernel void grid_sampler_2d_backward_nearest(
+    device atomic<float>* grad_input [[buffer(0)]],
+    device T* grad_grid [[buffer(1)]],
+    const device T* grad_output [[buffer(2)]],
+    const device T* grid [[buffer(3)]],
+    constant GridSamplerPositionsParams& params [[buffer(4)]],
+    uint3 thread_position [[thread_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int32_t position = static_cast<int32_t>(thread_position.x);
+  const int32_t first = static_cast<int32_t>(thread_position.y) * CHANNELS;
+  const int32_t n = static_cast<int32_t>(thread_position.z);
+  const bool exists = position < params.positions;
+  const int32_t h = exists ? position / params.output_width : 0;
+  const int32_t w = exists ? position - h * params.output_width : 0;
+  const device T* grads = grad_output + n * params.grad_output_strides[0] +
+      h * params.grad_output_strides[2] + w * params.grad_output_strides[3];
+  float grad[CHANNELS];
+#pragma unroll
+  for (int32_t k = 0; k < CHANNELS; ++k) {
+    const int32_t c = ::metal::min(first + k, params.channels - 1);
+    grad[k] = static_cast<float>(grads[c * params.grad_output_strides[1]]);
+  }
+  const device T* coords = grid + n * params.grid_strides[0] +
+      h * params.grid_strides[1] + w * params.grid_strides[2];
+  const auto x = Interp::taps(
+      static_cast<float>(coords[0]), params.width, params.align_corners);
+  const auto y = Interp::taps(
+      static_cast<float>(coords[params.grid_strides[3]]),
+      params.height,
+      params.align_corners);
+  const bool is_inside = exists && x.index[0] >= 0 && y.index[0] >= 0;
+  const int32_t pixel = is_inside
+      ? y.index[0] * params.grad_input_strides[2] +
+          x.index[0] * params.grad_input_strides[3]
+      : -1;
+  const int32_t first_pixel = simd_broadcast_first(pixel);
+  const bool is_same = simd_all(pixel == first_pixel);
+  device atomic<float>* sums = grad_input + n * params.grad_input_strides[0];
+  if (params.compute_grad_input) {
+#pragma unroll
+    for (int32_t k = 0; k < CHANNELS; ++k) {
+      const bool adds = is_inside && first + k < params.channels;
+      const int32_t offset =
+          (first + k) * params.grad_input_strides[1] + pixel;
+      if (is_same) {
+        const float all = simd_sum(grad[k]);
+        if (adds && lane == 0) {
+          AtomicType<float>::atomic_add(sums, offset, all);
+        }
+      } else if (adds) {
+        AtomicType<float>::atomic_add(sums, offset, grad[k]);
+      }
+    }
+  }
+  if (exists && first == 0) {
+    const int32_t at = 2 * (n * params.positions + position);
+    grad_grid[at] = T(0);
+    grad_grid[at + 1] = T(0);
   }
 }

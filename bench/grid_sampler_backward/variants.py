@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 from candidates import (
-    POSITIONS,
+    INTERPOLATIONS,
+    METAL_NAMES,
+    PADDINGS,
     Instance,
     Spread,
     Turn,
@@ -30,6 +32,8 @@ SHAPES = (
     (8, 2, 16),
     (8, 4, 16),
 )
+# Channels at a time of the kernels that give a thread a whole position.
+POSITION_CHANNELS = {"bilinear": (1, 2, 4), "bicubic": (1,), "nearest": (4, 8, 16)}
 TURNS = {8: Turn(8, 128), 16: Turn(16, 64), 32: Turn(32, 64)}
 
 
@@ -50,8 +54,9 @@ def spreads_for(row: Row) -> list[tuple[str, Spread, Turn]]:
             continue
         spread = Spread(lanes, each, tile, staged)
         found.append((spread.suffix, spread, turn_for(channels)))
-    if channels <= 16 and row.layout != LAYOUTS[1]:
-        found.append(("positions", POSITIONS, turn_for(channels)))
+    for each in POSITION_CHANNELS[row.interpolation]:
+        if each <= max(channels, 1):
+            found.append((f"positions{each}", Spread(0, each), turn_for(channels)))
     return found
 
 
@@ -61,11 +66,31 @@ def instances() -> dict[str, list[Instance]]:
     for dtype, metal in ((torch.float32, "float"), (torch.float16, "half")):
         found[f"turn_{metal}"] = [one for turn in TURNS.values() for one in turn_instances(dtype, turn)]
         for interpolation in ("bilinear", "bicubic", "nearest"):
-            group = [backward_instance(interpolation, "zeros", dtype, POSITIONS)]
+            group = [
+                backward_instance(interpolation, "zeros", dtype, Spread(0, each))
+                for each in POSITION_CHANNELS[interpolation]
+            ]
             for lanes, each, tile in SHAPES:
                 if interpolation == "bicubic" and each > 2:
                     continue
                 for staged in (False, True):
                     group.append(backward_instance(interpolation, "zeros", dtype, Spread(lanes, each, tile, staged)))
             found[f"{interpolation}_{metal}"] = group
+    return found
+
+
+# What the other paddings, and bfloat, are checked with: one of each kind.
+CHECKED = (Spread(16, 1, 16, True), Spread(8, 2, 64, False), Spread(32, 2, 32, True))
+
+
+def checked_instances() -> dict[str, list[Instance]]:
+    """The kernels of the correctness matrix, by library."""
+    found = {}
+    for dtype, metal in METAL_NAMES.items():
+        group = [one for turn in TURNS.values() for one in turn_instances(dtype, turn)]
+        for interpolation in INTERPOLATIONS:
+            for padding in PADDINGS:
+                group.append(backward_instance(interpolation, padding, dtype, Spread(0, 4)))
+                group += [backward_instance(interpolation, padding, dtype, spread) for spread in CHECKED]
+        found[f"matrix_{metal}"] = group
     return found
