@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
-from candidates import OVERLAY, OVERLAY_SOURCE, write_source
+from instances import OVERLAY, OVERLAY_SOURCE, write_source
 from variants import checked_instances, instances
 
 from patchstack.cache import cache_dir

@@ -1,32 +1,23 @@
 """The candidate kernels as whole backward passes: which kernels run, over which grids, with which buffers.
 
 What the host function of the change will do is tried here first, on CPU tensors through the host executor and on CUDA
-tensors through the GPU library alike: both take the same calls. Kernel instantiations are written from the variants
-that are asked for, since a measurement wants more of them than a change may have.
+tensors through the GPU library alike: both take the same calls.
 """
 
 from __future__ import annotations
 
 import ctypes
-import re
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from instances import INTERPOLATIONS, METAL_NAMES, PADDINGS, Spread, Turn, backward_instance, turn_instances
 from torch import Tensor
 
-HERE = Path(__file__).resolve().parent
-OVERLAY = HERE.parents[1] / "aten_overlay" / "aten" / "src"
-OVERLAY_SOURCE = OVERLAY / "ATen" / "native" / "mps" / "kernels" / "GridSampler.metal"
-
-INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
-PADDINGS = ("zeros", "border", "reflection")
-METAL_NAMES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat"}
 GROUP = 128
 TURN_GROUP = 256
-_REGISTRATIONS = re.compile(r"^REGISTER_GRID_SAMPLER_2D_BACKWARD_OPS\(.*\);\n", re.MULTILINE)
 
 Step = Callable[[], None]
 
@@ -59,45 +50,13 @@ class Libraries:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How the work of one position is divided.
-
-    Attributes:
-        lanes: that share a position; 0: a thread has the whole position, or for nearest some of its channels.
-        channels: of each lane at a time.
-        tile: positions of a threadgroup.
-        staged: ``grad_output`` goes through threadgroup memory.
-    """
-
-    lanes: int
-    channels: int = 1
-    tile: int = 64
-    staged: bool = False
-
-    @property
-    def suffix(self) -> str:
-        """Part of the kernel's name."""
-        if not self.lanes:
-            return f"{self.channels}"
-        return f"{self.lanes}x{self.channels}x{self.tile}{'_staged' if self.staged else ''}"
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Tile of the kernels that change the layout."""
-
-    channels: int
-    pixels: int
-
-
-@dataclass(frozen=True)
 class Case:
     """Tensors and mode of one call.
 
     Attributes:
-        grad_output: (N, C, Ho, Wo).
-        input: (N, C, H, W).
-        grid: (N, Ho, Wo, 2).
+        grad_output: (N, C, Ho, Wo), or (N, C, Do, Ho, Wo).
+        input: (N, C, H, W), or (N, C, D, H, W).
+        grid: (N, Ho, Wo, 2), or (N, Do, Ho, Wo, 3).
         interpolation: name.
         padding: name.
         align_corners: as in PyTorch.
@@ -116,17 +75,53 @@ class Case:
         if dtype is not None:
             tensors = [tensor.to(dtype) for tensor in tensors]
         modes = INTERPOLATIONS.index(self.interpolation), PADDINGS.index(self.padding)
-        grads = torch.ops.aten.grid_sampler_2d_backward(*tensors, *modes, self.align_corners, [True, True])
+        ops = torch.ops.aten
+        operator = ops.grid_sampler_2d_backward if self.dimensions == 2 else ops.grid_sampler_3d_backward
+        grads = operator(*tensors, *modes, self.align_corners, [True, True])
         return grads[0], grads[1]
+
+    @property
+    def dimensions(self) -> int:
+        """2 or 3."""
+        return self.input.dim() - 2
+
+    @property
+    def pixels(self) -> int:
+        """Of one image of the input."""
+        return math.prod(self.input.shape[2:])
+
+    @property
+    def positions(self) -> int:
+        """Of one image of the output."""
+        return math.prod(self.grid.shape[1:-1])
+
+    @property
+    def input_is_channels_last(self) -> bool:
+        """A position's channels lie beside each other."""
+        last = torch.channels_last if self.dimensions == 2 else torch.channels_last_3d
+        return self.input.is_contiguous(memory_format=last)
 
 
 class LanesParams(ctypes.Structure):
     """``GridSamplerLanesParams`` of kernels.metal."""
 
     _fields_ = (
-        ("sizes", ctypes.c_int32 * 5),
-        ("grad_output_strides", ctypes.c_int32 * 3),
+        ("grad_output", ctypes.c_int32 * 5),
+        ("sizes", ctypes.c_int32 * 3),
         ("grid_strides", ctypes.c_int32 * 4),
+        ("align_corners", ctypes.c_int32),
+        ("compute_grad_input", ctypes.c_int32),
+    )
+
+
+class Lanes3DParams(ctypes.Structure):
+    """``GridSamplerLanes3DParams`` of kernels.metal."""
+
+    _fields_ = (
+        ("grad_output", ctypes.c_int32 * 5),
+        ("sizes", ctypes.c_int32 * 3),
+        ("output_sizes", ctypes.c_int32 * 2),
+        ("grid_strides", ctypes.c_int32 * 5),
         ("align_corners", ctypes.c_int32),
         ("compute_grad_input", ctypes.c_int32),
     )
@@ -166,61 +161,6 @@ class TurnParams(ctypes.Structure):
     """``GridSamplerTurnParams`` of kernels.metal."""
 
     _fields_ = (("channels", ctypes.c_int32), ("pixels", ctypes.c_int32))
-
-
-@dataclass(frozen=True)
-class Instance:
-    """One kernel instantiation.
-
-    Attributes:
-        name: host name.
-        function: the template.
-        arguments: its template arguments.
-    """
-
-    name: str
-    function: str
-    arguments: str
-
-    @property
-    def text(self) -> str:
-        """The line that makes it."""
-        whole = f"{self.function}<{self.arguments}>"
-        return f'template [[host_name("{self.name}")]] kernel decltype({whole}) {whole};\n'
-
-
-def backward_instance(interpolation: str, padding: str, dtype: torch.dtype, spread: Spread) -> Instance:
-    """The kernel of one mode and division of the work."""
-    metal = METAL_NAMES[dtype]
-    interp = f"GridGrad{interpolation.title()}<GridGrad{padding.title()}>"
-    if not spread.lanes:
-        kind = "nearest" if interpolation == "nearest" else "positions"
-        name = f"positions_{interpolation}_{padding}_{metal}_{spread.suffix}"
-        return Instance(name, f"grid_sampler_2d_backward_{kind}", f"{interp}, {metal}, {spread.channels}")
-    numbers = f"{spread.lanes}, {spread.channels}, {spread.tile}, {str(spread.staged).lower()}"
-    name = f"lanes_{interpolation}_{padding}_{metal}_{spread.suffix}"
-    return Instance(name, "grid_sampler_2d_backward_lanes", f"{interp}, {metal}, {numbers}")
-
-
-def turn_instances(dtype: torch.dtype, turn: Turn) -> list[Instance]:
-    """The kernels that change the layout, there and back."""
-    metal = METAL_NAMES[dtype]
-    arguments = f"{metal}, {turn.channels}, {turn.pixels}"
-    suffix = f"{metal}_{turn.channels}x{turn.pixels}"
-    return [
-        Instance(f"to_channels_last_{suffix}", "grid_sampler_to_channels_last", arguments),
-        Instance(f"from_channels_last_{suffix}", "grid_sampler_from_channels_last", arguments),
-    ]
-
-
-def write_source(path: Path, instances: Iterable[Instance]) -> Path:
-    """The overlay's source without its own instantiations, the candidates, and the instantiations asked for."""
-    base = _REGISTRATIONS.sub("", OVERLAY_SOURCE.read_text())
-    lines = "".join(dict.fromkeys(instance.text for instance in instances))
-    text = base + (HERE / "kernels.metal").read_text() + lines
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-    return path
 
 
 def _bind(library: Library, name: str, *args: Any, threads: Sequence[int], group_size: Sequence[int]) -> Step:
@@ -284,16 +224,10 @@ def _summed(steps: Sequence[Step], sums: Tensor, grad_grid: Tensor, case: Case) 
     return Pass((*steps, lambda: grad_input.copy_(sums)), grad_input, grad_grid)  # type: ignore[arg-type,return-value]
 
 
-def _sizes(case: Case) -> list[int]:
-    _, channels, height, width = case.input.shape
-    output_height, output_width = case.grid.shape[1:3]
-    return [channels, height, width, output_width, output_height * output_width]
-
-
 def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Tensor) -> Pass:
     sums = torch.empty(case.input.shape, dtype=torch.float32, device=case.input.device)
     params = PositionsParams(align_corners=case.align_corners, compute_grad_input=1)
-    params.sizes[:] = _sizes(case)
+    params.sizes[:] = [*case.input.shape[1:], case.grid.shape[2], case.positions]
     for name, tensor in (
         ("grad_output_strides", case.grad_output),
         ("input_strides", case.input),
@@ -301,7 +235,7 @@ def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Ten
         ("grad_input_strides", sums),
     ):
         getattr(params, name)[:] = tensor.stride()
-    threads = -(-_sizes(case)[4] // GROUP) * GROUP
+    threads = -(-case.positions // GROUP) * GROUP
     nearest = case.interpolation == "nearest"
     buffers = [sums, grad_grid, case.grad_output, *([] if nearest else [case.input]), case.grid, params]
     chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
@@ -311,42 +245,43 @@ def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Ten
 
 
 def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_grid: Tensor) -> Pass:
-    images, channels, height, width = case.input.shape
+    images, channels = case.input.shape[:2]
     device, dtype = case.input.device, case.input.dtype
-    sums = torch.empty((images, height, width, channels), dtype=torch.float32, device=device)
+    sums = torch.empty((images, case.pixels, channels), dtype=torch.float32, device=device)
     grad_input = torch.empty(case.input.shape, dtype=dtype, device=device)
     there, back = turn_instances(dtype, turn)
-    turning = TurnParams(channels, height * width)
+    turning = TurnParams(channels, case.pixels)
     turn_grid = {
-        "threads": (-(-(height * width) // turn.pixels) * TURN_GROUP, -(-channels // turn.channels), images),
+        "threads": (-(-case.pixels // turn.pixels) * TURN_GROUP, -(-channels // turn.channels), images),
         "group_size": (TURN_GROUP, 1, 1),
     }
     steps: list[Step] = []
-    if case.input.is_contiguous(memory_format=torch.channels_last):
-        turned = case.input
+    turned = case.input
+    if case.input_is_channels_last or not turn.zeroes:
         steps.append(lambda: sums.zero_())  # type: ignore[arg-type,return-value]
-    else:
-        turned = torch.empty((images, height, width, channels), dtype=dtype, device=device)
+    if not case.input_is_channels_last:
+        turned = torch.empty((images, case.pixels, channels), dtype=dtype, device=device)
         steps.append(_bind(library, there.name, turned, sums, case.input, turning, **turn_grid))
-    params = LanesParams(align_corners=case.align_corners, compute_grad_input=1)
-    params.sizes[:] = _sizes(case)
-    stride_n, stride_c, stride_h, stride_w = case.grad_output.stride()
-    assert stride_h == stride_w * case.grad_output.shape[3], "rows of grad_output must follow each other"
-    params.grad_output_strides[:] = (stride_n, stride_c, stride_w)
-    params.grid_strides[:] = case.grid.stride()
-    steps.append(
-        _bind(
-            library,
-            backward_instance(case.interpolation, case.padding, dtype, spread).name,
-            sums,
-            grad_grid,
-            case.grad_output,
-            turned,
-            case.grid,
-            params,
-            threads=(-(-_sizes(case)[4] // spread.tile) * GROUP, images),
-            group_size=(GROUP, 1),
-        )
-    )
+    instance = backward_instance(case.interpolation, case.padding, dtype, spread, case.dimensions)
+    buffers = (sums, grad_grid, case.grad_output, turned, case.grid, _lanes_params(case))
+    threads = (-(-case.positions // spread.tile) * GROUP, images)
+    steps.append(_bind(library, instance.name, *buffers, threads=threads, group_size=(GROUP, 1)))
     steps.append(_bind(library, back.name, grad_input, sums, turning, **turn_grid))
     return Pass(tuple(steps), grad_input, grad_grid)
+
+
+def _lanes_params(case: Case) -> LanesParams | Lanes3DParams:
+    strides, sizes = case.grad_output.stride(), case.grad_output.shape
+    rows_follow = all(strides[i] == strides[i + 1] * sizes[i + 1] for i in range(2, case.grad_output.dim() - 1))
+    assert rows_follow, "rows of grad_output must follow each other"
+    params: LanesParams | Lanes3DParams
+    if case.dimensions == 2:
+        params = LanesParams(align_corners=case.align_corners, compute_grad_input=1)
+        params.sizes[:] = [*case.input.shape[2:], case.grid.shape[2]]
+    else:
+        params = Lanes3DParams(align_corners=case.align_corners, compute_grad_input=1)
+        params.sizes[:] = case.input.shape[2:]
+        params.output_sizes[:] = case.grid.shape[2:4]
+    params.grad_output[:] = [sizes[1], case.positions, strides[0], strides[1], strides[-1]]
+    params.grid_strides[:] = case.grid.stride()
+    return params

@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from candidates import INTERPOLATIONS, PADDINGS, Case, Libraries, Library, Pass, Spread, backward, change_one
+from candidates import Case, Libraries, Library, Pass, backward, change_one
+from instances import INTERPOLATIONS, PADDINGS, Spread
 from torch import Tensor
 from variants import CHECKED, turn_for
 

@@ -22,7 +22,8 @@ ATTENTION_SHAPES = (
     ((16, 64, 32, 32), (1024, 4)),
     ((8, 256, 32, 32), (1024, 4)),
 )
-FEW_CHANNELS_SHAPES = ((8, 1, 512, 512), (8, 3, 512, 512), (4, 4, 512, 512), (4, 8, 512, 512))
+FEW_CHANNELS_SHAPES = ((8, 1, 512, 512), (8, 3, 512, 512), (4, 4, 512, 512), (4, 8, 512, 512), (4, 12, 512, 512))
+SHAPES_3D = ((1, 32, 16, 32, 32), (1, 16, 32, 64, 64), (4, 64, 16, 64, 64), (4, 128, 32, 96, 96))
 LAYOUTS = ("contiguous", "input channels_last", "both channels_last")
 
 
@@ -32,8 +33,8 @@ class Row:
 
     Attributes:
         group: what it belongs to: ``PR 179756``, ``channels_last grad_output``, ...
-        shape: (N, C, H, W) of the input.
-        output: height and width of the output.
+        shape: (N, C, H, W) or (N, C, D, H, W) of the input.
+        output: (Ho, Wo) or (Do, Ho, Wo).
         interpolation: name.
         dtype: of all tensors.
         layout: one of ``LAYOUTS``.
@@ -41,8 +42,8 @@ class Row:
     """
 
     group: str
-    shape: tuple[int, int, int, int]
-    output: tuple[int, int]
+    shape: tuple[int, ...]
+    output: tuple[int, ...]
     interpolation: str
     dtype: torch.dtype
     layout: str
@@ -60,17 +61,19 @@ class Row:
         images, channels = self.shape[:2]
         inputs = torch.randn(self.shape, device=device, dtype=self.dtype)
         grad_output = torch.randn((images, channels, *self.output), device=device, dtype=self.dtype)
+        last = torch.channels_last if len(self.shape) == 4 else torch.channels_last_3d
         if self.layout != LAYOUTS[0]:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
+            inputs = inputs.contiguous(memory_format=last)
         if self.layout == LAYOUTS[2]:
-            grad_output = grad_output.contiguous(memory_format=torch.channels_last)
+            grad_output = grad_output.contiguous(memory_format=last)
         grid = make_grid(self.grid, images, self.output, device).to(self.dtype)
         return Case(grad_output, inputs, grid, self.interpolation)
 
 
-def make_grid(kind: str, images: int, output: tuple[int, int], device: str) -> Tensor:
-    """Sampling positions (images, height, width, 2) in float."""
-    size = (images, *output, 2)
+def make_grid(kind: str, images: int, output: tuple[int, ...], device: str) -> Tensor:
+    """Sampling positions (images, ..., width, dimensions) in float."""
+    dimensions = len(output)
+    size = (images, *output, dimensions)
     if kind == "random":
         return torch.randn(size, device=device)
     if kind == "one pixel":
@@ -78,13 +81,15 @@ def make_grid(kind: str, images: int, output: tuple[int, int], device: str) -> T
     if kind == "attention":
         centers = torch.rand((images, output[0], 1, 2), device=device) * 2 - 1
         return centers + 0.1 * torch.randn(size, device=device)
-    turned = torch.tensor([[1.0, 0.1, 0.02], [-0.1, 1.0, 0.01]] if kind == "affine" else [[1.0, 0, 0], [0, 1.0, 0]])
-    theta = turned.to(device).expand(images, 2, 3)
+    theta = torch.eye(dimensions, dimensions + 1)
+    if kind == "affine":
+        theta[0, 1], theta[1, 0], theta[0, -1], theta[1, -1] = 0.1, -0.1, 0.02, 0.01
+    theta = theta.to(device).expand(images, dimensions, dimensions + 1)
     grid = torch.nn.functional.affine_grid(theta, [images, 1, *output], align_corners=True)
-    return grid + 0.5 / output[1] * torch.randn(size, device=device) if kind == "flow" else grid
+    return grid + 0.5 / output[-1] * torch.randn(size, device=device) if kind == "flow" else grid
 
 
-def _row(group: str, shape: tuple[int, int, int, int], interpolation: str, dtype: torch.dtype, *rest: str) -> Row:
+def _row(group: str, shape: tuple[int, ...], interpolation: str, dtype: torch.dtype, *rest: str) -> Row:
     return Row(group, shape, shape[2:], interpolation, dtype, *rest)
 
 
@@ -142,4 +147,16 @@ def other_rows() -> list[Row]:
         for dtype in dtypes
         for shape in PR_SHAPES
     ]
-    return rows
+    return rows + rows_3d()
+
+
+def rows_3d() -> list[Row]:
+    """grid_sampler_3d_backward, which upstream's table does not have."""
+    return [
+        _row("3D", shape, interpolation, dtype, layout, grid)
+        for interpolation in ("bilinear", "nearest")
+        for grid in ("random", "affine")
+        for dtype in (torch.float32, torch.float16)
+        for layout in (LAYOUTS[0], LAYOUTS[2])
+        for shape in SHAPES_3D
+    ]

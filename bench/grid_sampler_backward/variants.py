@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
-from candidates import (
+from instances import (
     INTERPOLATIONS,
     METAL_NAMES,
     PADDINGS,
@@ -34,12 +36,14 @@ SHAPES = (
 )
 # Channels at a time of the kernels that give a thread a whole position.
 POSITION_CHANNELS = {"bilinear": (1, 2, 4), "bicubic": (1,), "nearest": (4, 8, 16)}
+SHAPES_3D = ((32, 2, 64), (32, 2, 32), (16, 2, 64), (16, 2, 16), (16, 1, 64), (8, 4, 16))
 TURNS = {8: Turn(8, 128), 16: Turn(16, 64), 32: Turn(32, 64)}
 
 
-def turn_for(channels: int) -> Turn:
+def turn_for(channels: int, *, zeroes: bool = True) -> Turn:
     """The tile that wastes the least."""
-    return TURNS[8 if channels <= 8 else 16 if channels <= 16 else 32]
+    turn = TURNS[8 if channels <= 8 else 16 if channels <= 16 else 32]
+    return replace(turn, zeroes=zeroes)
 
 
 def spreads_for(row: Row) -> list[tuple[str, Spread, Turn]]:
@@ -47,16 +51,19 @@ def spreads_for(row: Row) -> list[tuple[str, Spread, Turn]]:
     channels = row.shape[1]
     staged = row.layout != LAYOUTS[2]
     found = []
-    for lanes, each, tile in SHAPES:
+    for lanes, each, tile in SHAPES if len(row.shape) == 4 else SHAPES_3D:
         if lanes * each > max(8, channels) or (channels >= 64 and lanes * each < 32):
             continue
         if row.interpolation == "bicubic" and each > 2:
             continue
         spread = Spread(lanes, each, tile, staged)
         found.append((spread.suffix, spread, turn_for(channels)))
-    for each in POSITION_CHANNELS[row.interpolation]:
-        if each <= max(channels, 1):
-            found.append((f"positions{each}", Spread(0, each), turn_for(channels)))
+        if row.layout == LAYOUTS[0] and (lanes, each) in ((32, 2), (16, 2), (16, 1)):
+            found.append((spread.suffix + "_apart", spread, turn_for(channels, zeroes=False)))
+    if len(row.shape) == 4:
+        for each in POSITION_CHANNELS[row.interpolation]:
+            if each <= max(channels, 1):
+                found.append((f"positions{each}", Spread(0, each), turn_for(channels)))
     return found
 
 
@@ -64,8 +71,8 @@ def instances() -> dict[str, list[Instance]]:
     """All kernels of the exploration, by the library that they go into."""
     found: dict[str, list[Instance]] = {}
     for dtype, metal in ((torch.float32, "float"), (torch.float16, "half")):
-        found[f"turn_{metal}"] = [one for turn in TURNS.values() for one in turn_instances(dtype, turn)]
-        for interpolation in ("bilinear", "bicubic", "nearest"):
+        found[f"turn_{metal}"] = _turns(dtype)
+        for interpolation in INTERPOLATIONS:
             group = [
                 backward_instance(interpolation, "zeros", dtype, Spread(0, each))
                 for each in POSITION_CHANNELS[interpolation]
@@ -74,9 +81,17 @@ def instances() -> dict[str, list[Instance]]:
                 if interpolation == "bicubic" and each > 2:
                     continue
                 for staged in (False, True):
-                    group.append(backward_instance(interpolation, "zeros", dtype, Spread(lanes, each, tile, staged)))
+                    spread = Spread(lanes, each, tile, staged)
+                    group.append(backward_instance(interpolation, "zeros", dtype, spread))
+                    if interpolation != "bicubic" and (lanes, each, tile) in SHAPES_3D:
+                        group.append(backward_instance(interpolation, "zeros", dtype, spread, 3))
             found[f"{interpolation}_{metal}"] = group
     return found
+
+
+def _turns(dtype: torch.dtype) -> list[Instance]:
+    turns = [replace(turn, zeroes=zeroes) for turn in TURNS.values() for zeroes in (False, True)]
+    return [one for turn in turns for one in turn_instances(dtype, turn)]
 
 
 # What the other paddings, and bfloat, are checked with: one of each kind.
@@ -87,10 +102,12 @@ def checked_instances() -> dict[str, list[Instance]]:
     """The kernels of the correctness matrix, by library."""
     found = {}
     for dtype, metal in METAL_NAMES.items():
-        group = [one for turn in TURNS.values() for one in turn_instances(dtype, turn)]
+        group = _turns(dtype)
         for interpolation in INTERPOLATIONS:
             for padding in PADDINGS:
                 group.append(backward_instance(interpolation, padding, dtype, Spread(0, 4)))
                 group += [backward_instance(interpolation, padding, dtype, spread) for spread in CHECKED]
+                if interpolation != "bicubic":
+                    group += [backward_instance(interpolation, padding, dtype, spread, 3) for spread in CHECKED]
         found[f"matrix_{metal}"] = group
     return found

@@ -32,7 +32,9 @@ class GpuLibrary:
 
     def __init__(self, build: PtxBuild) -> None:
         self._build = build
-        self._module = Module(build.path)
+        # What ptxas made of it beforehand, if it did: the driver takes seconds for a large source.
+        assembled = build.path.with_suffix(".cubin")
+        self._module = Module(assembled if assembled.exists() else build.path)
         self._numbers = {signature.kernel: number for number, signature in enumerate(build.signatures)}
         self._kernels: dict[str, GpuKernel] = {}
         entries = re.split(r"^\.visible \.entry (\w+)", build.path.read_text(), flags=re.MULTILINE)
