@@ -19,7 +19,7 @@ from torch import Tensor
 GROUP = 128
 TURN_GROUP = 256
 
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
 class Library(Protocol):
@@ -213,7 +213,7 @@ def change_one(library: Library, case: Case) -> Pass:
     positions = case.grid.numel() // 2
     buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
     run = _bind(library, name, *buffers, threads=(positions,), group_size=(min(positions, 2 * GROUP),))
-    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)  # type: ignore[arg-type,return-value]
+    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
 
 
 def _summed(steps: Sequence[Step], sums: Tensor, grad_grid: Tensor, case: Case) -> Pass:
@@ -221,7 +221,7 @@ def _summed(steps: Sequence[Step], sums: Tensor, grad_grid: Tensor, case: Case) 
     if case.input.dtype == torch.float32:
         return Pass(tuple(steps), sums, grad_grid)
     grad_input = torch.empty(case.input.shape, dtype=case.input.dtype, device=case.input.device)
-    return Pass((*steps, lambda: grad_input.copy_(sums)), grad_input, grad_grid)  # type: ignore[arg-type,return-value]
+    return Pass((*steps, lambda: grad_input.copy_(sums)), grad_input, grad_grid)
 
 
 def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Tensor) -> Pass:
@@ -241,7 +241,7 @@ def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Ten
     chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
     name = backward_instance(case.interpolation, case.padding, case.input.dtype, spread).name
     run = _bind(library, name, *buffers, threads=(threads, *chunks, case.input.shape[0]), group_size=(GROUP, 1, 1))
-    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)  # type: ignore[arg-type,return-value]
+    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
 
 
 def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_grid: Tensor) -> Pass:
@@ -258,7 +258,7 @@ def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_g
     steps: list[Step] = []
     turned = case.input
     if case.input_is_channels_last or not turn.zeroes:
-        steps.append(lambda: sums.zero_())  # type: ignore[arg-type,return-value]
+        steps.append(lambda: sums.zero_())
     if not case.input_is_channels_last:
         turned = torch.empty((images, case.pixels, channels), dtype=dtype, device=device)
         steps.append(_bind(library, there.name, turned, sums, case.input, turning, **turn_grid))
