@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from instances import OVERLAY, OVERLAY_SOURCE, write_source
-from variants import checked_instances, instances
+from variants import checked_instances, instances, selected_instances
 
 from patchstack.cache import cache_dir
 from stackproof.metal.build import Source
@@ -20,9 +20,10 @@ from stackproof.metal.gpu import compile_ptx
 HEADERS = Path(torch.__file__).parent / "include"
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, everything: bool) -> None:
     """Command line: a folder of its own for each interpolation and dtype, to be assembled in parallel."""
-    for name, group in {**instances(), **checked_instances()}.items():
+    measured = instances() if everything else selected_instances()
+    for name, group in {**measured, **checked_instances()}.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         _compile(write_source(folder / name / "source.metal", group), folder / name)
     _compile(OVERLAY_SOURCE, folder / "change1")
@@ -36,4 +37,4 @@ def _compile(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), everything="--all" in sys.argv[2:])

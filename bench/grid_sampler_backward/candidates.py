@@ -226,6 +226,18 @@ def _summed(steps: Sequence[Step], sums: Tensor, grad_grid: Tensor, case: Case) 
 
 def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Tensor) -> Pass:
     sums = torch.empty(case.input.shape, dtype=torch.float32, device=case.input.device)
+    nearest = case.interpolation == "nearest"
+    params = _positions_params(case, sums) if case.dimensions == 2 else _lanes_params(case)
+    threads = -(-case.positions // GROUP) * GROUP
+    buffers = [sums, grad_grid, case.grad_output, *([] if nearest else [case.input]), case.grid, params]
+    chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
+    instance = backward_instance(case.interpolation, case.padding, case.input.dtype, spread, case.dimensions)
+    grid = (threads, *chunks, case.input.shape[0])
+    run = _bind(library, instance.name, *buffers, threads=grid, group_size=(GROUP, 1, 1))
+    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
+
+
+def _positions_params(case: Case, sums: Tensor) -> PositionsParams:
     params = PositionsParams(align_corners=case.align_corners, compute_grad_input=1)
     params.sizes[:] = [*case.input.shape[1:], case.grid.shape[2], case.positions]
     for name, tensor in (
@@ -235,13 +247,7 @@ def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Ten
         ("grad_input_strides", sums),
     ):
         getattr(params, name)[:] = tensor.stride()
-    threads = -(-case.positions // GROUP) * GROUP
-    nearest = case.interpolation == "nearest"
-    buffers = [sums, grad_grid, case.grad_output, *([] if nearest else [case.input]), case.grid, params]
-    chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
-    name = backward_instance(case.interpolation, case.padding, case.input.dtype, spread).name
-    run = _bind(library, name, *buffers, threads=(threads, *chunks, case.input.shape[0]), group_size=(GROUP, 1, 1))
-    return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
+    return params
 
 
 def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_grid: Tensor) -> Pass:

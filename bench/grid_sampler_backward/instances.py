@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -62,6 +62,15 @@ class Turn:
     zeroes: bool = True
 
 
+TURNS = {8: Turn(8, 128), 16: Turn(16, 64), 32: Turn(32, 64)}
+
+
+def turn_for(channels: int, *, zeroes: bool = True) -> Turn:
+    """The tile that wastes the least."""
+    turn = TURNS[8 if channels <= 8 else 16 if channels <= 16 else 32]
+    return replace(turn, zeroes=zeroes)
+
+
 @dataclass(frozen=True)
 class Instance:
     """One kernel instantiation.
@@ -91,8 +100,8 @@ def backward_instance(
     interp = f"GridGrad{interpolation.title()}<GridGrad{padding.title()}>"
     if not spread.lanes:
         kind = "nearest" if interpolation == "nearest" else "positions"
-        name = f"positions_{interpolation}_{padding}_{metal}_{spread.suffix}"
-        return Instance(name, f"grid_sampler_2d_backward_{kind}", f"{interp}, {metal}, {spread.channels}")
+        name = f"positions{dimensions}d_{interpolation}_{padding}_{metal}_{spread.suffix}"
+        return Instance(name, f"grid_sampler_{dimensions}d_backward_{kind}", f"{interp}, {metal}, {spread.channels}")
     numbers = f"{spread.lanes}, {spread.channels}, {spread.tile}, {str(spread.staged).lower()}"
     name = f"lanes{dimensions}d_{interpolation}_{padding}_{metal}_{spread.suffix}"
     return Instance(name, f"grid_sampler_{dimensions}d_backward_lanes", f"{interp}, {metal}, {numbers}")

@@ -113,20 +113,21 @@ struct GridImage {
     return channel + k * LANES < channels;
   }
 
-  // What is not read counts as 0. Read first, converted after: the condition
-  // is then one of the load alone.
+  // What is not read counts as 0. Sixteen loads should be on their way at
+  // once: NVIDIA's compiler makes 32-bit loads conditional without a branch,
+  // but not 16-bit ones, which are read at a clamped address instead.
   void load(thread float* value, bool is_inside, int32_t pixel) const thread {
-    T read[CHANNELS];
+    const device T* first = input + (is_inside ? pixel : 0) * channels;
 #pragma unroll
     for (int32_t k = 0; k < CHANNELS; ++k) {
-      read[k] = T(0);
-      if (is_inside && has(k)) {
-        read[k] = input[pixel * channels + channel + k * LANES];
+      value[k] = 0.0f;
+      if (sizeof(T) == 2) {
+        const int32_t c = ::metal::min(channel + k * LANES, channels - 1);
+        const auto read = static_cast<float>(first[c]);
+        value[k] = is_inside && has(k) ? read : 0.0f;
+      } else if (is_inside && has(k)) {
+        value[k] = static_cast<float>(first[channel + k * LANES]);
       }
-    }
-#pragma unroll
-    for (int32_t k = 0; k < CHANNELS; ++k) {
-      value[k] = static_cast<float>(read[k]);
     }
   }
 
@@ -825,6 +826,35 @@ kernel void grid_sampler_2d_backward_positions(
   }
 }
 
+// Adds a position's channels, `first` and those after it, to one pixel, at
+// `pixel` of each channel's memory; negative: to none. All threads of the
+// simdgroup take part, and add together if they have one pixel.
+template <int32_t CHANNELS>
+void grid_add_nearest(
+    device atomic<float>* sums,
+    thread const float* grad,
+    int32_t pixel,
+    int32_t stride_c,
+    int32_t first,
+    int32_t channels,
+    uint lane) {
+  const int32_t first_pixel = simd_broadcast_first(pixel);
+  const bool is_same = simd_all(pixel == first_pixel);
+#pragma unroll
+  for (int32_t k = 0; k < CHANNELS; ++k) {
+    const bool adds = pixel >= 0 && first + k < channels;
+    const int32_t offset = (first + k) * stride_c + pixel;
+    if (is_same) {
+      const float all = simd_sum(grad[k]);
+      if (adds && lane == 0) {
+        AtomicType<float>::atomic_add(sums, offset, all);
+      }
+    } else if (adds) {
+      AtomicType<float>::atomic_add(sums, offset, grad[k]);
+    }
+  }
+}
+
 // Nearest reads no input and has no gradient with respect to the grid: threads
 // share the channels of a position too.
 template <typename Interp, typename T, int32_t CHANNELS>
@@ -863,24 +893,15 @@ kernel void grid_sampler_2d_backward_nearest(
       ? y.index[0] * params.grad_input_strides[2] +
           x.index[0] * params.grad_input_strides[3]
       : -1;
-  const int32_t first_pixel = simd_broadcast_first(pixel);
-  const bool is_same = simd_all(pixel == first_pixel);
-  device atomic<float>* sums = grad_input + n * params.grad_input_strides[0];
   if (params.compute_grad_input) {
-#pragma unroll
-    for (int32_t k = 0; k < CHANNELS; ++k) {
-      const bool adds = is_inside && first + k < params.channels;
-      const int32_t offset =
-          (first + k) * params.grad_input_strides[1] + pixel;
-      if (is_same) {
-        const float all = simd_sum(grad[k]);
-        if (adds && lane == 0) {
-          AtomicType<float>::atomic_add(sums, offset, all);
-        }
-      } else if (adds) {
-        AtomicType<float>::atomic_add(sums, offset, grad[k]);
-      }
-    }
+    grid_add_nearest<CHANNELS>(
+        grad_input + n * params.grad_input_strides[0],
+        grad,
+        pixel,
+        params.grad_input_strides[1],
+        first,
+        params.channels,
+        lane);
   }
   if (exists && first == 0) {
     const int32_t at = 2 * (n * params.positions + position);
@@ -1144,5 +1165,67 @@ kernel void grid_sampler_3d_backward_lanes(
       grad_grid[3 * (n * positions + first) + i] =
           static_cast<T>(sums[i] * derivatives[i]);
     }
+  }
+}
+
+// Nearest with a thread per position, as in two dimensions; grad_input is
+// contiguous.
+template <typename Interp, typename T, int32_t CHANNELS>
+kernel void grid_sampler_3d_backward_nearest(
+    device atomic<float>* grad_input [[buffer(0)]],
+    device T* grad_grid [[buffer(1)]],
+    const device T* grad_output [[buffer(2)]],
+    const device T* grid [[buffer(3)]],
+    constant GridSamplerLanes3DParams& params [[buffer(4)]],
+    uint3 thread_position [[thread_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const int32_t index = static_cast<int32_t>(thread_position.x);
+  const int32_t first = static_cast<int32_t>(thread_position.y) * CHANNELS;
+  const int32_t n = static_cast<int32_t>(thread_position.z);
+  const int32_t channels = params.grad_output.channels;
+  const int32_t positions = params.grad_output.positions;
+  const bool exists = index < positions;
+  const int32_t position = exists ? index : 0;
+  const device T* grads = grad_output + n * params.grad_output.stride_n +
+      position * params.grad_output.stride_position;
+  float grad[CHANNELS];
+#pragma unroll
+  for (int32_t k = 0; k < CHANNELS; ++k) {
+    const int32_t c = ::metal::min(first + k, channels - 1);
+    grad[k] = static_cast<float>(grads[c * params.grad_output.stride_c]);
+  }
+  const int32_t row = position / params.output_width;
+  const int32_t w = position - row * params.output_width;
+  const int32_t d = row / params.output_height;
+  const int32_t h = row - d * params.output_height;
+  const device T* coords = grid + n * params.grid_strides[0] +
+      d * params.grid_strides[1] + h * params.grid_strides[2] +
+      w * params.grid_strides[3];
+  const auto x = Interp::taps(
+      static_cast<float>(coords[0]), params.sizes[2], params.align_corners);
+  const auto y = Interp::taps(
+      static_cast<float>(coords[params.grid_strides[4]]),
+      params.sizes[1],
+      params.align_corners);
+  const auto z = Interp::taps(
+      static_cast<float>(coords[2 * params.grid_strides[4]]),
+      params.sizes[0],
+      params.align_corners);
+  const int32_t pixel =
+      exists ? GridCell3D<1>::make(x, y, z, params.sizes).pixel : -1;
+  const int32_t pixels = params.sizes[0] * params.sizes[1] * params.sizes[2];
+  if (params.compute_grad_input) {
+    grid_add_nearest<CHANNELS>(
+        grad_input + n * channels * pixels,
+        grad,
+        pixel,
+        pixels,
+        first,
+        channels,
+        lane);
+  }
+  if (exists && first == 0) {
+    const int32_t at = 3 * (n * positions + position);
+    grad_grid[at] = grad_grid[at + 1] = grad_grid[at + 2] = T(0);
   }
 }

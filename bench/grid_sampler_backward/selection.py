@@ -6,10 +6,8 @@ them elsewhere. Between divisions that a row ranks within a few percent, the one
 
 from __future__ import annotations
 
-import torch
 from candidates import Case
-from instances import Spread, Turn
-from variants import turn_for
+from instances import Spread, Turn, turn_for
 
 # Up to so many channels a thread has a whole position: lanes over channels lose on smooth grids, where neighboring
 # threads read and add to neighboring addresses in contiguous memory too.
@@ -30,11 +28,10 @@ def choose(case: Case) -> tuple[Spread, Turn]:
 def choose_spread(case: Case, channels: int) -> Spread:
     """The division of the work alone."""
     staged = case.grad_output.stride(1) != 1
-    if case.dimensions == 2:
-        if case.interpolation == "nearest" and (staged or channels <= 16):
-            return Spread(0, 8 if channels <= 16 else 4)
-        if channels <= POSITIONS_CHANNELS.get(case.interpolation, 0):
-            return Spread(0, 1)
+    if case.interpolation == "nearest" and (staged or channels <= 16):
+        return Spread(0, 8 if channels <= 16 else 4)
+    if case.dimensions == 2 and channels <= POSITIONS_CHANNELS.get(case.interpolation, 0):
+        return Spread(0, 1)
     few = case.positions * case.input.shape[0] < FEW_POSITIONS
     if channels <= 16:
         return Spread(16, 1, 16 if few else 64, staged)
@@ -43,19 +40,11 @@ def choose_spread(case: Case, channels: int) -> Spread:
     return Spread(32, 2, 16 if few else 32, staged)
 
 
-def needed(dtypes: tuple[torch.dtype, ...]) -> int:
-    """How many divisions there are, so how many kernels of each mode a change adds."""
-    return len(dtypes) * len(SPREADS)
-
-
-SPREADS = tuple(
-    dict.fromkeys(
-        [Spread(0, 1), Spread(0, 4), Spread(0, 8)]
-        + [
-            Spread(lanes, each, tile, staged)
-            for lanes, each, tiles in ((16, 1, (16, 64)), (16, 2, (16, 64)), (32, 2, (16, 32)))
-            for tile in tiles
-            for staged in (False, True)
-        ]
-    )
+# All divisions that choose_spread can give, by whether a position has a thread to itself.
+WHOLE_POSITIONS = {"bilinear": (Spread(0, 1),), "bicubic": (Spread(0, 1),), "nearest": (Spread(0, 4), Spread(0, 8))}
+SHARED_POSITIONS = tuple(
+    Spread(lanes, each, tile, staged)
+    for lanes, each, tiles in ((16, 1, (16, 64)), (16, 2, (16, 64)), (32, 2, (16, 32)))
+    for tile in tiles
+    for staged in (False, True)
 )

@@ -9,13 +9,16 @@ from instances import (
     INTERPOLATIONS,
     METAL_NAMES,
     PADDINGS,
+    TURNS,
     Instance,
     Spread,
     Turn,
     backward_instance,
+    turn_for,
     turn_instances,
 )
 from rows import LAYOUTS, Row
+from selection import SHARED_POSITIONS, WHOLE_POSITIONS
 
 SHAPES = (
     (32, 1, 64),
@@ -37,13 +40,6 @@ SHAPES = (
 # Channels at a time of the kernels that give a thread a whole position.
 POSITION_CHANNELS = {"bilinear": (1, 2, 4), "bicubic": (1,), "nearest": (4, 8, 16)}
 SHAPES_3D = ((32, 2, 64), (32, 2, 32), (16, 2, 64), (16, 2, 16), (16, 1, 64), (8, 4, 16))
-TURNS = {8: Turn(8, 128), 16: Turn(16, 64), 32: Turn(32, 64)}
-
-
-def turn_for(channels: int, *, zeroes: bool = True) -> Turn:
-    """The tile that wastes the least."""
-    turn = TURNS[8 if channels <= 8 else 16 if channels <= 16 else 32]
-    return replace(turn, zeroes=zeroes)
 
 
 def spreads_for(row: Row) -> list[tuple[str, Spread, Turn]]:
@@ -60,7 +56,7 @@ def spreads_for(row: Row) -> list[tuple[str, Spread, Turn]]:
         found.append((spread.suffix, spread, turn_for(channels)))
         if row.layout == LAYOUTS[0] and (lanes, each) in ((32, 2), (16, 2), (16, 1)):
             found.append((spread.suffix + "_apart", spread, turn_for(channels, zeroes=False)))
-    if len(row.shape) == 4:
+    if len(row.shape) == 4 or row.interpolation == "nearest":
         for each in POSITION_CHANNELS[row.interpolation]:
             if each <= max(channels, 1):
                 found.append((f"positions{each}", Spread(0, each), turn_for(channels)))
@@ -77,6 +73,9 @@ def instances() -> dict[str, list[Instance]]:
                 backward_instance(interpolation, "zeros", dtype, Spread(0, each))
                 for each in POSITION_CHANNELS[interpolation]
             ]
+            if interpolation == "nearest":
+                each_channels = POSITION_CHANNELS[interpolation]
+                group += [backward_instance(interpolation, "zeros", dtype, Spread(0, n), 3) for n in each_channels]
             for lanes, each, tile in SHAPES:
                 if interpolation == "bicubic" and each > 2:
                     continue
@@ -95,7 +94,21 @@ def _turns(dtype: torch.dtype) -> list[Instance]:
 
 
 # What the other paddings, and bfloat, are checked with: one of each kind.
-CHECKED = (Spread(16, 1, 16, True), Spread(8, 2, 64, False), Spread(32, 2, 32, True))
+CHECKED = (Spread(16, 1, 16, True), Spread(32, 2, 32, False), Spread(32, 2, 32, True))
+
+
+def selected_instances() -> dict[str, list[Instance]]:
+    """The kernels that selection.py chooses from, by library: zeros padding, the dtypes that are measured."""
+    found = {}
+    for dtype, metal in ((torch.float32, "float"), (torch.float16, "half")):
+        for interpolation in INTERPOLATIONS:
+            group = _turns(dtype)
+            for dimensions in (2,) if interpolation == "bicubic" else (2, 3):
+                alone = WHOLE_POSITIONS[interpolation] if dimensions == 2 or interpolation == "nearest" else ()
+                for spread in (*alone, *SHARED_POSITIONS):
+                    group.append(backward_instance(interpolation, "zeros", dtype, spread, dimensions))
+            found[f"{interpolation}_{metal}"] = group
+    return found
 
 
 def checked_instances() -> dict[str, list[Instance]]:
@@ -109,5 +122,7 @@ def checked_instances() -> dict[str, list[Instance]]:
                 group += [backward_instance(interpolation, padding, dtype, spread) for spread in CHECKED]
                 if interpolation != "bicubic":
                     group += [backward_instance(interpolation, padding, dtype, spread, 3) for spread in CHECKED]
+                if interpolation == "nearest":
+                    group.append(backward_instance(interpolation, padding, dtype, Spread(0, 4), 3))
         found[f"matrix_{metal}"] = group
     return found
