@@ -103,7 +103,7 @@ class Case:
 
 
 class LanesParams(ctypes.Structure):
-    """``GridSamplerLanesParams`` of kernels.metal."""
+    """``GridSamplerLanesParams`` of the kernels."""
 
     _fields_ = (
         ("grad_output", ctypes.c_int32 * 5),
@@ -115,7 +115,7 @@ class LanesParams(ctypes.Structure):
 
 
 class Lanes3DParams(ctypes.Structure):
-    """``GridSamplerLanes3DParams`` of kernels.metal."""
+    """``GridSamplerLanes3DParams`` of the kernels."""
 
     _fields_ = (
         ("grad_output", ctypes.c_int32 * 5),
@@ -144,7 +144,7 @@ class ChangeOneParams(ctypes.Structure):
 
 
 class PositionsParams(ctypes.Structure):
-    """``GridSamplerPositionsParams`` of kernels.metal."""
+    """``GridSamplerPositionsParams`` of the kernels."""
 
     _fields_ = (
         ("sizes", ctypes.c_int32 * 5),
@@ -158,7 +158,7 @@ class PositionsParams(ctypes.Structure):
 
 
 class TurnParams(ctypes.Structure):
-    """``GridSamplerTurnParams`` of kernels.metal."""
+    """``GridSamplerTurnParams`` of the kernels."""
 
     _fields_ = (("channels", ctypes.c_int32), ("pixels", ctypes.c_int32))
 
@@ -263,9 +263,10 @@ def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_g
     }
     steps: list[Step] = []
     turned = case.input
-    if case.input_is_channels_last or not turn.zeroes:
+    turns = case.interpolation != "nearest" and not case.input_is_channels_last
+    if not turns or not turn.zeroes:
         steps.append(lambda: sums.zero_())
-    if not case.input_is_channels_last:
+    if turns:
         turned = torch.empty((images, case.pixels, channels), dtype=dtype, device=device)
         steps.append(_bind(library, there.name, turned, sums, case.input, turning, **turn_grid))
     instance = backward_instance(case.interpolation, case.padding, dtype, spread, case.dimensions)

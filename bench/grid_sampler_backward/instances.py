@@ -17,6 +17,9 @@ HERE = Path(__file__).resolve().parent
 OVERLAY = HERE.parents[1] / "aten_overlay" / "aten" / "src"
 OVERLAY_SOURCE = OVERLAY / "ATen" / "native" / "mps" / "kernels" / "GridSampler.metal"
 
+# Fragments of one source, in this order.
+KERNELS = tuple(HERE / "kernels" / f"{name}.metal" for name in ("walk", "lanes", "layout", "positions", "volumes"))
+
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 METAL_NAMES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat"}
@@ -124,7 +127,7 @@ def write_source(path: Path, instances: Iterable[Instance]) -> Path:
     """The overlay's source without its own instantiations, the candidates, and the instantiations asked for."""
     base = _REGISTRATIONS.sub("", OVERLAY_SOURCE.read_text())
     lines = "".join(dict.fromkeys(instance.text for instance in instances))
-    text = base + (HERE / "kernels.metal").read_text() + lines
+    text = base + "\n".join(part.read_text() for part in KERNELS) + lines
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path

@@ -18,7 +18,7 @@ from instances import (
     turn_instances,
 )
 from rows import LAYOUTS, Row
-from selection import SHARED_POSITIONS, WHOLE_POSITIONS
+from selection import SHARED_POSITIONS, WHOLE_CHANNELS
 
 SHAPES = (
     (32, 1, 64),
@@ -94,7 +94,7 @@ def _turns(dtype: torch.dtype) -> list[Instance]:
 
 
 # What the other paddings, and bfloat, are checked with: one of each kind.
-CHECKED = (Spread(16, 1, 16, True), Spread(32, 2, 32, False), Spread(32, 2, 32, True))
+CHECKED = (Spread(8, 2, 16, True), Spread(32, 2, 32, False), Spread(32, 2, 32, True))
 
 
 def selected_instances() -> dict[str, list[Instance]]:
@@ -104,8 +104,9 @@ def selected_instances() -> dict[str, list[Instance]]:
         for interpolation in INTERPOLATIONS:
             group = _turns(dtype)
             for dimensions in (2,) if interpolation == "bicubic" else (2, 3):
-                alone = WHOLE_POSITIONS[interpolation] if dimensions == 2 or interpolation == "nearest" else ()
-                for spread in (*alone, *SHARED_POSITIONS):
+                has_whole = dimensions == 2 or interpolation == "nearest"
+                whole = (Spread(0, WHOLE_CHANNELS[interpolation]),) if has_whole else ()
+                for spread in (*whole, *SHARED_POSITIONS):
                     group.append(backward_instance(interpolation, "zeros", dtype, spread, dimensions))
             found[f"{interpolation}_{metal}"] = group
     return found

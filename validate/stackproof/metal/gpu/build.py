@@ -37,7 +37,9 @@ _FRONT = (
     "-S",
     "-emit-llvm",
 )
-_BACK = ("-x", "ir", "-O3", "-S")
+_BACK = ("-x", "ir", "-O3", "-S", "-fno-crash-diagnostics")
+_NOT_SELECTED = re.compile(r"Cannot select: \S+: \S+ = (\w+)")
+_IN_ENTRY = re.compile(r"In function: \w*__metal_entry_(\d+)")
 _SHARED = re.compile(
     r"^(@\w*shared_storage\w*) = .*?addrspace\(1\) global (\[\d+ x i8\]) zeroinitializer.*$", re.MULTILINE
 )
@@ -72,38 +74,61 @@ def compile_ptx(source: Source, cache: Path, architecture: str = "sm_90") -> Ptx
 
     Raises:
         CompileError: it does not compile, or calls a function that a GPU does not have.
-        ToolchainError: no compiler that can make PTX.
+        ToolchainError: no compiler.
     """
     toolchain = find_toolchain()
     text = preprocess(source, toolchain)
-    target = ("--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", architecture)
-    front = [*target, *_FRONT, *source.macros, "-isystem", str(GPU_INCLUDE), "-isystem", str(INCLUDE), _QUIET]
-    own = [path.read_bytes() for path in sorted(GPU_INCLUDE.iterdir())] + [Path(__file__).read_bytes()]
-    folder = cache / "metal" / f"ptx-{digest(text, headers_digest(), toolchain.version, *front, *own)}"
+    flags = [*_target(architecture), *_FRONT, *source.macros]
+    own = [path.read_bytes() for path in (*sorted(GPU_INCLUDE.iterdir()), Path(__file__))]
+    folder = cache / "metal" / f"ptx-{digest(text, headers_digest(), toolchain.version, *flags, *own)}"
     if (folder / "build.json").exists():
         return load_ptx(folder)
-    host = load_signatures(source, cache)
+    signatures = host_signatures(source, cache)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        unit, ir, ptx = (Path(scratch) / name for name in ("source.cl", "source.ll", "library.ptx"))
+        unit = Path(scratch) / "source.cl"
         unit.write_text(rewrite(text).text)
-        for arguments, output in (([*front, str(unit)], ir), ([*target, *_BACK, _QUIET, str(ir)], ptx)):
-            done = toolchain.run([*arguments, "-o", str(output)])
-            if done.returncode:
-                raise failure(str(source.path), done.stderr)
-            if output is ir:
-                ir.write_text(for_gpu(ir.read_text()))
-        if missing := sorted(set(_UNDEFINED.findall(ptx.read_text()))):
-            raise CompileError("functions that the GPU does not have", where=str(source.path), found=", ".join(missing))
+        ptx = _translate(unit, flags, architecture, [one.kernel for one in signatures])
         ptx.replace(folder / "library.ptx")
-    content = {"architecture": architecture, "signatures": [asdict(one) for one in host]}
+    content = {"architecture": architecture, "signatures": [asdict(one) for one in signatures]}
     partial = folder / f"build.{os.getpid()}.partial"
     partial.write_text(json.dumps(content, default=lambda kind: kind.value))
     partial.replace(folder / "build.json")
     return load_ptx(folder)
 
 
-def load_signatures(source: Source, cache: Path) -> Sequence[Signature]:
+def _target(architecture: str) -> tuple[str, ...]:
+    return ("--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", architecture)
+
+
+def _translate(unit: Path, flags: Sequence[str], architecture: str, kernels: Sequence[str]) -> Path:
+    """PTX beside ``unit``, by way of intermediate code."""
+    toolchain = find_toolchain()
+    ir, ptx = unit.with_suffix(".ll"), unit.with_suffix(".ptx")
+    include = ("-isystem", str(GPU_INCLUDE), "-isystem", str(INCLUDE))
+    done = toolchain.run([*flags, *include, _QUIET, str(unit), "-o", str(ir)])
+    if done.returncode:
+        raise failure(unit.name, done.stderr)
+    ir.write_text(for_gpu(ir.read_text()))
+    done = toolchain.run([*_target(architecture), *_BACK, _QUIET, str(ir), "-o", str(ptx)])
+    if done.returncode:
+        raise _no_instruction(done.stderr, kernels) or failure(unit.name, done.stderr)
+    if missing := sorted(set(_UNDEFINED.findall(ptx.read_text()))):
+        raise CompileError("functions that the GPU does not have", where=kernels[0], found=", ".join(missing))
+    return ptx
+
+
+def _no_instruction(stderr: str, kernels: Sequence[str]) -> CompileError | None:
+    """The error of a kernel that calls, say, a sine: the compiler stops at the first."""
+    operation, entry = _NOT_SELECTED.search(stderr), _IN_ENTRY.search(stderr)
+    if operation is None:
+        return None
+    where = kernels[int(entry[1])] if entry else ""
+    message = "the GPU has no instruction for a function that the kernel calls"
+    return CompileError(message, where=where, found=operation[1])
+
+
+def host_signatures(source: Source, cache: Path) -> Sequence[Signature]:
     """What every kernel takes, as the host build describes it."""
     build = compile_source(source, RunMode.PLAIN, cache)
     native = load(build.path, build)

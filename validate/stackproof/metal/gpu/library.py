@@ -123,14 +123,24 @@ class GpuKernel:
                 expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
                 found=str(group),
             )
-        if self._uses_lanes and (size % _SIMDGROUP or any(g % b for g, b in zip(grid, group, strict=True))):
-            raise CallError(
-                "a kernel with simdgroup functions needs full simdgroups on the GPU",
-                where=self.signature.kernel,
-                expected="a grid of whole threadgroups of a multiple of 32 threads",
-                found=f"{grid} in {group}",
-            )
+        if self._uses_lanes:
+            require_full_simdgroups(self.signature.kernel, grid, group)
         return Launch(self._function, packed, grid, group)
+
+
+def require_full_simdgroups(kernel: str, grid: tuple[int, int, int], group: tuple[int, int, int]) -> None:
+    """Refuse a dispatch in which a simdgroup misses lanes: a shuffle would wait for them, or answer anything.
+
+    Raises:
+        CallError: the grid is not made of whole threadgroups, or these not of whole simdgroups.
+    """
+    if group[0] * group[1] * group[2] % _SIMDGROUP or any(g % b for g, b in zip(grid, group, strict=True)):
+        raise CallError(
+            "a kernel with simdgroup functions needs full simdgroups on the GPU",
+            where=kernel,
+            expected="a grid of whole threadgroups of a multiple of 32 threads",
+            found=f"{grid} in {group}",
+        )
 
 
 class Launch:
