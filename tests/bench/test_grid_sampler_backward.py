@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from candidates import Case, Libraries, backward
-from instances import OVERLAY, OVERLAY_SOURCE, Instance, Spread, backward_instance, turn_for, write_source
+from candidates import GROUP, Case, Libraries, backward, change_one
+from instances import (
+    OVERLAY,
+    OVERLAY_SOURCE,
+    Instance,
+    Spread,
+    backward_instance,
+    turn_for,
+    turn_instances,
+    write_source,
+)
 from matrix import check
 from measure import Result, markdown, necessary_bytes
 from rows import LAYOUTS, other_rows, pr_rows
@@ -17,29 +26,29 @@ from variants import checked_instances, selected_instances
 
 from metal_kernels import cache
 from overlay_kernels import TORCH_HEADERS
-from stackproof.metal import MetalLibrary, compile_library
+from stackproof.metal import MetalLibrary, RunMode, compile_library
 
 
-def compiled(folder: Path, instances: list[Instance], old: str = "", new: str = "") -> MetalLibrary:
+def compiled(
+    folder: Path, instances: list[Instance], old: str = "", new: str = "", mode: RunMode = RunMode.PLAIN
+) -> MetalLibrary:
     """The candidates for the host, with one text replaced."""
     source = write_source(folder / "source.metal", instances)
     text = source.read_text()
     assert old in text, f"the seeded fault no longer fits the kernels: {old!r}"
     source.write_text(text.replace(old, new) if old else text)
-    return compile_library(source, [OVERLAY, TORCH_HEADERS], cache=cache(), root=folder)
+    return compile_library(source, [OVERLAY, TORCH_HEADERS], cache=cache(), root=folder, mode=mode)
 
 
 @pytest.fixture(scope="module")
-def change_one() -> MetalLibrary:
+def overlay() -> MetalLibrary:
     """The overlay's own kernels."""
     return compile_library(OVERLAY_SOURCE, [OVERLAY, TORCH_HEADERS], cache=cache())
 
 
-def test_candidates_agree_with_float64_and_with_change_1_in_every_mode(
-    change_one: MetalLibrary, tmp_path: Path
-) -> None:
+def test_candidates_agree_with_float64_and_with_change_1_in_every_mode(overlay: MetalLibrary, tmp_path: Path) -> None:
     library = compiled(tmp_path, checked_instances()["matrix_float"])
-    findings, worst = check(Libraries([library, change_one]), "cpu", every=3, dtypes=(torch.float32,))
+    findings, worst = check(Libraries([library, overlay]), "cpu", every=3, dtypes=(torch.float32,))
     assert findings == []
     assert {row.compared_with for row in worst} == {"change 1", "float64"}
     assert sum(r.comparisons for r in worst) > 300
@@ -60,7 +69,7 @@ def test_candidates_agree_with_float64_and_with_change_1_in_every_mode(
         "channels beyond the last",
     ],
 )
-def test_a_seeded_fault_is_found(old: str, new: str, change_one: MetalLibrary, tmp_path: Path) -> None:
+def test_a_seeded_fault_is_found(old: str, new: str, overlay: MetalLibrary, tmp_path: Path) -> None:
     spread = Spread(16, 2, 16, True)
     names = ("bilinear", "bicubic")
     instances = [backward_instance(name, "zeros", torch.float32, spread) for name in names]
@@ -73,6 +82,26 @@ def test_a_seeded_fault_is_found(old: str, new: str, change_one: MetalLibrary, t
         found, right = backward(library, case, spread, turn_for(37))(), case.reference(torch.float64)
         wrong = max([wrong, *(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, right, strict=True))])
     assert wrong > 1e-3
+
+
+def test_a_walk_adds_to_two_pixels_a_step_where_change_1_adds_to_four(tmp_path: Path) -> None:
+    """Exact counts: an identity grid, whose samples each move on by one pixel, away from the right and lower edge."""
+    spread, rows, columns, channels = Spread(32, 2, 32, True), 3, 32, 64
+    instance = backward_instance("bilinear", "zeros", torch.float32, spread)
+    turns = turn_instances(torch.float32, turn_for(channels))
+    lanes = compiled(tmp_path, [instance, *turns], mode=RunMode.TRAFFIC)
+    own = compile_library(OVERLAY_SOURCE, [OVERLAY, TORCH_HEADERS], cache=cache(), mode=RunMode.TRAFFIC)
+    grid = torch.nn.functional.affine_grid(torch.eye(2, 3)[None], [1, 1, rows + 1, columns + 1], align_corners=True)
+    shape = (1, channels, rows, columns)
+    case = Case(torch.randn(shape), torch.randn(1, channels, rows + 1, columns + 1), grid[:, :-1, :-1].contiguous())
+    work, walked = backward(lanes, case, spread, turn_for(channels)), 0
+    for step in work.steps:
+        step()
+        walked += lanes.traffic["atomics"]
+    change_one(own, case)()
+    positions, run = rows * columns, spread.tile * spread.lanes // GROUP
+    assert own.traffic["atomics"] == 4 * positions * channels
+    assert walked == (2 * (run - 1) + 4) * (positions // run) * channels
 
 
 def test_every_row_gets_a_kernel_that_the_build_makes() -> None:

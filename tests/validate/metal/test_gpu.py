@@ -108,7 +108,7 @@ def test_the_remainder_for_the_gpu_is_exact_for_any_two_floats(tmp_path: Path) -
     source = tmp_path / "remainder.cpp"
     source.write_text(
         f'#include "{GPU_INCLUDE}/__metal_gpu_fmod"\n'
-         'extern "C" float rest(float x, float y) { return __metal_gpu::fmod(x, y); }'
+        'extern "C" float rest(float x, float y) { return __metal_gpu::fmod(x, y); }'
     )
     toolchain = find_toolchain()
     library, built = tmp_path / "rest.so", tmp_path / "rest.o"
