@@ -31,6 +31,10 @@ def _flush_buffer() -> torch.Tensor:
     return torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device="cuda")
 
 
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
 def measure(work: Callable[[], object], repeats: int = 11) -> Timing:
     """Run ``work`` a few times to warm up, then ``repeats`` times with events around it."""
     buffer = _flush_buffer()
@@ -38,7 +42,7 @@ def measure(work: Callable[[], object], repeats: int = 11) -> Timing:
         work()
     samples = []
     for _ in range(repeats):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin, end = _event(), _event()
         buffer.zero_()
         begin.record()
         work()
