@@ -13,12 +13,11 @@ import math
 from pathlib import Path
 
 import torch
-from candidates import Libraries, Library, backward, change_one
+from candidates import Library, backward, change_one
+from loading import load_libraries
 from rows import Row, other_rows, pr_rows
 from timing import copy_bandwidth, measure
 from variants import spreads_for
-
-from stackproof.metal.gpu import GpuLibrary, load_ptx
 
 ACCURATE = {torch.float32: 3e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
@@ -77,7 +76,7 @@ def main() -> None:
     parser.add_argument("--check-below", type=int, default=30_000_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    library = Libraries(GpuLibrary(load_ptx(folder)) for folder in sorted(arguments.build.iterdir()))
+    library = load_libraries(arguments.build)
     print(torch.cuda.get_device_name(), torch.__version__, f"copy {copy_bandwidth():.2f} TB/s")
     wanted = arguments.rows.split(",")
     rows = [row for row in pr_rows() + other_rows() if row.group in wanted]

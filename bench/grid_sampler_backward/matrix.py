@@ -18,12 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from candidates import Case, Libraries, Library, Pass, backward, change_one
+from candidates import Case, Library, Pass, backward, change_one
 from instances import INTERPOLATIONS, PADDINGS, Spread, turn_for
+from loading import load_libraries
 from torch import Tensor
 from variants import CHECKED
-
-from stackproof.metal.gpu import GpuLibrary, load_ptx
 
 # Relative to the largest value: of float against float64, and of two orders of float sums; half and bfloat round once.
 ALLOWED = {torch.float32: 2e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
@@ -133,8 +132,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="take each n-th case only")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    folders = [*arguments.build.glob("matrix_*"), arguments.build / "change1"]
-    library = Libraries(GpuLibrary(load_ptx(folder)) for folder in folders)
+    library = load_libraries(arguments.build, "matrix_*", "change1")
     findings, worst = check(library, "cuda", every=arguments.every)
     for row in worst:
         print(f"{row.dtype} against {row.compared_with}: {row.grad_input:.1e} {row.grad_grid:.1e} in {row.comparisons}")

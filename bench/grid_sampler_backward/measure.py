@@ -17,12 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from candidates import Case, Libraries, Library, backward, change_one
+from candidates import Case, Library, backward, change_one
+from loading import load_libraries
 from rows import Row, other_rows, pr_rows
 from selection import choose
 from timing import Timing, copy_bandwidth, measure
-
-from stackproof.metal.gpu import GpuLibrary, load_ptx
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--upstream", type=Path)
     arguments = parser.parse_args()
-    library = Libraries(GpuLibrary(load_ptx(folder)) for folder in sorted(arguments.build.iterdir()))
+    library = load_libraries(arguments.build)
     upstream = json.loads(arguments.upstream.read_text()) if arguments.upstream else {}
     bandwidth = copy_bandwidth()
     results = []

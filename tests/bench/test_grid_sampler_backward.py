@@ -17,6 +17,7 @@ from instances import (
     turn_instances,
     write_source,
 )
+from loading import load_libraries
 from matrix import check
 from measure import Result, markdown, necessary_bytes
 from rows import LAYOUTS, other_rows, pr_rows
@@ -132,3 +133,8 @@ def test_the_report_names_the_device_and_says_that_no_apple_gpu_was_measured() -
     assert "no Apple" in text
     assert "Over PyTorch CUDA: geometric mean 4.00" in text
     assert "Over upstream MPS: geometric mean 8.00" in text
+
+
+def test_a_folder_without_kernels_is_named_with_the_command_that_fills_it(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"no compiled kernels there \(python build.py"):
+        load_libraries(tmp_path)
