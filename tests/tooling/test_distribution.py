@@ -77,7 +77,10 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     assert "validate-stack = stackproof.cli:main" in text
 
 
-@pytest.mark.parametrize("folder", ["metal/include", "metal/runtime", "host/include", "host/standin", "apple/runtime"])
+@pytest.mark.parametrize(
+    "folder",
+    ["metal/include", "metal/runtime", "metal/gpu/include", "host/include", "host/standin", "apple/runtime"],
+)
 def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(wheel: Path, folder: str) -> None:
     source = ROOT / "validate" / "stackproof" / folder
     wanted = {

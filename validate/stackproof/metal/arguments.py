@@ -97,8 +97,10 @@ def pack(
     args: Sequence[Any],
     casts: str | Sequence[str | None] | Mapping[int, str] | None,
     threadgroup_memory: Mapping[int, int],
+    device: str = "cpu",
 ) -> PackedArguments:
-    """Bind ``args`` to the buffers of a kernel by index.
+    """Bind ``args`` to the buffers of a kernel by index; tensors must be on ``device``, constants are packed in host
+    memory whatever it is.
 
     Raises:
         CallError: a number of arguments or a type that does not fit.
@@ -112,7 +114,8 @@ def pack(
             found=str(len(args)),
         )
     bound = {
-        p.position: _bind(p, value, _cast_of(casts, i)) for i, (p, value) in enumerate(zip(buffers, args, strict=True))
+        p.position: _bind(p, value, _cast_of(casts, i), device)
+        for i, (p, value) in enumerate(zip(buffers, args, strict=True))
     }
     arguments, sizes = [], []
     for parameter in signature.parameters:
@@ -144,10 +147,12 @@ def _cast_of(casts: str | Sequence[str | None] | Mapping[int, str] | None, index
     return casts[index] if index < len(casts) else None
 
 
-def _bind(parameter: Parameter, value: Any, cast: str | None) -> Argument:
+def _bind(parameter: Parameter, value: Any, cast: str | None, device: str) -> Argument:
     if isinstance(value, torch.Tensor):
-        if value.device.type != "cpu":
-            raise CallError("not a CPU tensor", where=parameter.name, expected="cpu", found=value.device.type)
+        if value.device.type != device:
+            raise CallError(
+                "the tensor is on another device", where=parameter.name, expected=device, found=value.device.type
+            )
         if value.is_complex() and value.is_conj():
             raise CallError(
                 "a lazily conjugated tensor has no memory of its own",

@@ -327,7 +327,7 @@ def _entry_point(declaration: KernelDeclaration, number: int, parameters: Sequen
             slot += 1
     called = declaration.name if declaration.instantiation else declaration.simple_name
     return (
-        f' {typedef} extern "C" void __metal_entry_{number}(__metal_host::frame __metal_frame)'
-        f" {{ {called}({', '.join(arguments)}); }}"
-        f' extern "C" void __metal_describe_{number}(__private uint* out) {{ {" ".join(described)} }} '
+        f" {typedef} __METAL_HOST_ENTRY({number})"
+        f" {{ __METAL_HOST_ENTER(); {called}({', '.join(arguments)}); }}"
+        f" __METAL_HOST_DESCRIBE({number}) {{ {' '.join(described)} }} "
     )

@@ -143,8 +143,8 @@ class MetalKernel:
             CallError: the arguments do not fit the signature, or a dimension is out of range.
         """
         packed = pack(self.signature, args, arg_casts, threadgroup_memory or {})
-        grid = _extent(threads if threads is not None else packed.default_threads, "threads")
-        group = _extent(group_size if group_size is not None else _default_group(grid), "group_size")
+        grid = extent(threads if threads is not None else packed.default_threads, "threads")
+        group = extent(group_size if group_size is not None else default_group(grid), "group_size")
         if not 1 <= group[0] * group[1] * group[2] <= MAX_THREADS_PER_GROUP:
             raise CallError(
                 "not a size for a threadgroup",
@@ -231,7 +231,12 @@ def _place(report: Report) -> tuple[object, ...]:
     )
 
 
-def _extent(value: Extent, what: str) -> tuple[int, int, int]:
+def extent(value: Extent, what: str) -> tuple[int, int, int]:
+    """``value`` in three dimensions.
+
+    Raises:
+        CallError: it does not have one to three numbers below 2^32.
+    """
     given = (value,) if isinstance(value, int) else tuple(int(v) for v in value)
     if not 1 <= len(given) <= 3 or any(v < 0 or v >= 1 << 32 for v in given):
         raise CallError(f"{what} is out of range", expected="one to three numbers below 2^32", found=str(value))
@@ -240,7 +245,8 @@ def _extent(value: Extent, what: str) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=64)
-def _default_group(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+def default_group(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The largest threadgroup that is no larger than the grid."""
     x = min(grid[0], MAX_THREADS_PER_GROUP) or 1
     y = min(grid[1], MAX_THREADS_PER_GROUP // x) or 1
     return x, y, min(grid[2], MAX_THREADS_PER_GROUP // (x * y)) or 1

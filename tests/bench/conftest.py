@@ -1,0 +1,8 @@
+"""The scripts of ``bench/grid_sampler_backward`` are run from their folder, and find each other there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "grid_sampler_backward"))
