@@ -212,6 +212,8 @@ def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
 def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     outcome = plan.outcome
     how = outcome.rung.value if outcome.rung else outcome.status.value
+    if outcome.neutral and outcome.note:  # "already there" would say of a removal the contrary of what is meant
+        how = outcome.note
     how += f" from blob {outcome.base[:12]}" if outcome.base else ""
     yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
     if not explain:

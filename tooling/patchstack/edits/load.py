@@ -10,6 +10,7 @@ from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_anchor import load_definition, load_place
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
+from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.model import Edit
@@ -110,6 +111,16 @@ def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=digests)
 
 
+def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+    if not shared["path"].endswith(PRIVATE_SUFFIXES):
+        raise section.error(
+            f"'{shared['path']}' may be used by other files, so what is unused in it cannot be told",
+            line=section.line_of("path"),
+            expected=f"a file ending in {', '.join(PRIVATE_SUFFIXES)}",
+        )
+    return RemoveUnusedDefinition(**shared, place=load_place(section, keys=("definition",)))
+
+
 def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return AddDispatchKey(
         **shared,
@@ -170,6 +181,7 @@ KINDS: Mapping[str, Callable[[Section, Overlay, _Shared], Edit]] = {
     "create-file": _create,
     "place-fragment": _place,
     "replace-definition": _replace,
+    "remove-unused-definition": _remove_unused,
     "add-dispatch-key": _dispatch,
     "remove-python-entry": _remove_entry,
     "add-python-entry": _add_entry,

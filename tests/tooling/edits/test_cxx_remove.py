@@ -1,0 +1,87 @@
+"""Definitions that nothing uses any more: taken out, or left with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from edit_bench import edit_from, plan_on
+from patchstack.edits import Outcome, Status
+from patchstack.edits.cxx_remove import RemoveUnusedDefinition
+from patchstack.errors import ManifestError
+from patchstack.series import load_series
+
+HELPER = "// Half of it.\ntemplate <typename T>\nT half_of(T a) {\n  return a / 2;\n}\n"
+USER = "void run() {\n  half_of(3);\n}\n"
+
+
+def removed(source: str, definition: str = "{function: half_of}") -> Outcome:
+    edit = edit_from(f"{{kind: remove-unused-definition, path: a.mm, definition: {definition}}}", {})
+    return plan_on(edit, source.encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"int a;\n\n{HELPER}\nint b;\n", "int a;\n\nint b;\n"),
+        (f"int a;\n\n{HELPER}", "int a;\n\n"),
+        (f"{HELPER}\nint b;\n", "int b;\n"),
+        (f"namespace n {{\n{HELPER}}}\n", "namespace n {\n}\n"),
+        (f"int a;\n\n{HELPER}\nint b; // not half_of\n", "int a;\n\nint b; // not half_of\n"),
+        (
+            f"int a;\r\n\r\n{HELPER}\r\nint b;\r\n".replace("\r\n", "\n").replace("\n", "\r\n"),
+            "int a;\r\n\r\nint b;\r\n",
+        ),
+    ],
+    ids=["between", "last", "first", "in a namespace", "named in a comment only", "CRLF"],
+)
+def test_an_unused_definition_goes_with_its_comment_and_its_blank_line(before: str, after: str) -> None:
+    outcome = removed(before)
+    assert outcome.status is Status.APPLIES
+    assert outcome.after == after.encode()
+
+
+@pytest.mark.parametrize(
+    "use", [USER, "#define RUN half_of(3)\n", "#if 0\nint c = half_of(1);\n#endif\n", "using n::half_of;\n"]
+)
+def test_a_definition_that_is_still_used_is_left_and_the_report_says_by_which_line(use: str) -> None:
+    outcome = removed(f"{HELPER}\n{use}")
+    assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
+    line = 1 + next(number for number, text in enumerate(use.splitlines()) if "half_of" in text)
+    assert outcome.note == f"left: line {line} uses it"
+
+
+def test_a_definition_that_only_uses_itself_is_unused() -> None:
+    outcome = removed("int half_of(int a) {\n  return a ? half_of(a - 2) + 1 : 0;\n}\n\nint b;\n")
+    assert outcome.after == b"int b;\n"
+
+
+def test_a_definition_that_is_not_there_says_nothing_about_the_change() -> None:
+    outcome = removed("int b;\n")
+    assert (outcome.status, outcome.neutral, outcome.note) == (Status.SATISFIED, True, "no such definition")
+
+
+def test_two_definitions_of_the_name_are_a_conflict() -> None:
+    outcome = removed("int half_of(int a) { return a; }\nint half_of(long a) { return 1; }\n")
+    assert outcome.status is Status.CONFLICT
+    assert outcome.matches == (1, 2)
+
+
+def test_a_header_is_refused_because_other_files_use_it() -> None:
+    with pytest.raises(ManifestError, match="may be used by other files"):
+        edit_from("{kind: remove-unused-definition, path: a.h, definition: {function: half_of}}", {})
+
+
+def test_the_second_change_takes_out_what_only_the_old_forward_kernel_used_users_first() -> None:
+    edits = [e for c in load_series().changes for e in c.edits if isinstance(e, RemoveUnusedDefinition)]
+    names = [edit.place.name for edit in edits]
+    # Each uses the one behind it, as upstream's do, so any other order would leave some.
+    source = "".join(
+        f"struct {name} {{}};\n\n" if edit.place.kind == "struct" else f"static void {name}() {{ {used}; }}\n\n"
+        for edit, name, used in zip(edits, names, [*names[1:], ""], strict=True)
+    ).encode()
+    for edit in edits:
+        outcome = plan_on(edit, source)
+        assert outcome.after is not None, outcome
+        source = outcome.after
+    assert len(edits) == 5
+    assert source.strip() == b""
