@@ -74,6 +74,12 @@ def test_results_of_other_trees_are_refused_as_stale(stacked: Checkout) -> None:
         stacked.run("--results", str(file)).refused(2, "stale", "validate-stack --each-commit")
 
 
+def test_results_of_the_whole_stack_are_refused_with_the_option_that_was_left_out(stacked: Checkout) -> None:
+    file = results(stacked, [])
+    with stacked.branch_kept():
+        stacked.run("--results", str(file)).refused(2, "the whole stack", "validate-stack --each-commit")
+
+
 def test_a_commit_that_changed_since_says_that_nothing_was_run_on_it(stacked: Checkout) -> None:
     file = results(stacked)
     write_series(stacked.lab.series, {"overlay/docs/fade.md": ("halves", "takes half of")})

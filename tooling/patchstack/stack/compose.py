@@ -112,6 +112,12 @@ class Composer:
             run = results.of(base, tree)
             if run is not None:
                 found[change.change.id] = run
+        if not found and trees and results.of(onto_tree, trees[-1]):
+            raise UsageError(
+                "the results are about the whole stack and not about its commits; no branch was moved",
+                where=str(results.file),
+                next_command="validate-stack --each-commit --json FILE, then this again",
+            )
         if not found:
             raise UsageError(
                 "the results are stale: they are about other trees than those of this stack; no branch was moved",
