@@ -20,6 +20,7 @@ HERE = [*REPO, *SERIES]
 WRONG: dict[str, tuple[list[str], int, list[str]]] = {
     "nothing": ([], 2, ["--onto", "apply-stack --help"]),
     "no onto": (HERE, 2, ["--onto"]),
+    "no beginning for a subcommand": (["drift", *HERE, "--onto", "main"], 2, ["--since", "apply-stack drift --help"]),
     "an unknown option": ([*HERE, "--onto", "main", "--upward"], 2, ["--upward"]),
     "a word too many": ([*HERE, "--onto", "main", "again"], 2, ["again"]),
     "an option without its value": ([*HERE, "--onto"], 2, ["--onto"]),

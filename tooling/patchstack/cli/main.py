@@ -120,7 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
-        problem = UsageError(error.format_message(), next_command="apply-stack --help")
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        problem = UsageError(
+            error.format_message(), next_command=f"{context.command_path if context else 'apply-stack'} --help"
+        )
         _complain(str(problem), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
     except (KeyboardInterrupt, click.Abort):
         problem_text = "interrupted; the branch is as it was or complete"
