@@ -151,7 +151,8 @@ def _edit_facet(plan: EditPlan) -> Facet:
 def _lacking(change: Change, tree: Tree) -> Iterator[Facet]:
     for need in change.requires:
         try:
-            words = lacking(need, tree)
+            what = lacking(need, tree)
+            words = f"{what} ({need.reason})" if what else ""
         except TreeError as error:
             words = str(error)
         if words:

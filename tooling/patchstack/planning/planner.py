@@ -169,13 +169,16 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
     Args:
         trees: for each plan, the tree below it, which has what the changes before it bring.
     """
-    missing: dict[str, None] = {}
+    missing: dict[str, list[str]] = {}  # what, and what it is needed for
     for plan, tree in zip(plans, trees, strict=False):
         if not plan.state.is_carried or plan.replaces:
-            missing.update(dict.fromkeys(filter(None, (lacking(need, tree) for need in plan.change.requires))))
+            for need in plan.change.requires:
+                if what := lacking(need, tree):
+                    missing.setdefault(what, []).append(need.reason)
     if missing:
+        listed = "; ".join(f"{what} ({', '.join(dict.fromkeys(reasons))})" for what, reasons in missing.items())
         raise TreeError(
-            f"this tree is too old or too new for series '{series.name}': it lacks {'; '.join(missing)}",
+            f"this tree is too old or too new for series '{series.name}': it lacks {listed}",
             where=onto[:12],
             next_command="apply-stack --onto a newer commit, or --reference 2.11 for a tree that has them",
         )

@@ -35,12 +35,12 @@ def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:
 
 
 def lacking(requirement: Requirement, tree: Tree) -> str:
-    """What the tree lacks of a requirement, in words; empty when it has it."""
+    """What the tree lacks of a requirement: a file, or a name in one; empty when it has it."""
     data = tree.read(requirement.path)
     if data is None:
-        return f"{requirement.path} ({requirement.reason})"
+        return requirement.path
     if requirement.defines and not _defines(data, requirement.path, requirement.defines):
-        return f"{requirement.defines} in {requirement.path} ({requirement.reason})"
+        return f"{requirement.defines} in {requirement.path}"
     return ""
 
 
