@@ -192,3 +192,8 @@ def test_a_renamed_step_on_the_way_is_a_conflict_that_names_the_nearest(
     assert outcome.status is Status.CONFLICT
     assert outcome.conflict is not None
     assert f"{name}_v2" in ", ".join(outcome.conflict.nearest)
+
+
+@every_edit
+def test_a_report_has_a_line_for_each_edit(edit: Edit) -> None:
+    assert "\n" not in edit.describe()

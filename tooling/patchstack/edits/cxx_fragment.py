@@ -57,7 +57,8 @@ class PlaceCxxFragment(CxxEdit):
     replaces: tuple[CxxPlace, ...] = ()
 
     def describe(self) -> str:
-        return f"add '{self.fragment.name}' {self.place}"
+        at = "at the " if self.place.relation in ("start_of", "end_of") else ""
+        return f"add '{self.fragment.name}' {at}{self.place}"
 
     def _planned(self, tree: Tree, at: Located) -> Outcome:
         present = self._already(at.file, scope_of(at.file, self.place, at.hit) if at.hit else None)

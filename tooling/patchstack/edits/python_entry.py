@@ -88,7 +88,7 @@ class RemovePythonEntry(_PythonEntryEdit):
     with_comment: bool = False
 
     def describe(self) -> str:
-        return f"remove {self._text()} from {describe_steps(self.steps)}"
+        return f"remove {' '.join(self._text().split())} from {describe_steps(self.steps)}"
 
     @property
     def anchor(self) -> str:

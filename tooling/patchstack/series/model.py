@@ -47,7 +47,7 @@ class UpstreamMarker:
 
     def __str__(self) -> str:
         if self.kind == "dispatch":
-            return f"{self.name} has a {self.key} dispatch entry"
+            return f"{self.name} has an entry for {self.key}"
         return f"{self.path.rsplit('/', 1)[-1]} {self.kind} {self.name}"
 
 
