@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from patchstack.diffs import common_ends
-from patchstack.edits import Conflict
+from patchstack.edits import Conflict, Status
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
@@ -184,8 +184,7 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
 def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
     """What the tree has of a change, then its edits; a change that upstream carries needs them only explained."""
     if change.state is ChangeState.PRESENT and not change.replaces:
-        alike = f"{change.likeness:.0%} alike" if change.parts else "not compared"
-        yield f"      upstream has it: {', '.join(change.markers)} ({alike}; --explain compares every edit)"
+        yield f"      upstream has it: {', '.join(change.markers)} ({_likeness(change)}; --explain compares every edit)"
     if change.state is ChangeState.LANDED and not change.replaces:
         yield f"      our change landed with edits ({change.likeness:.0%} alike); from the tree's text to ours:"
         yield from _part_lines(part for part in change.parts if part.verdict != "same")
@@ -197,6 +196,14 @@ def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
     if explain or change.replaces or not change.state.is_carried or change.state is ChangeState.IDENTICAL:
         for edit in change.edits:
             yield from _edit_lines(edit, explain=explain)
+
+
+def _likeness(change: ChangePlan) -> str:
+    """How alike the tree's version and ours are, unless the tree lacks files with most of what there is to compare."""
+    lacks = dict.fromkeys(p.edit.path.rpartition("/")[2] for p in change.edits if not change.tree.exists(p.edit.path))
+    if lacks:
+        return f"hardly comparable, this tree lacks {', '.join(lacks)}"
+    return f"{change.likeness:.0%} alike" if change.parts else "not compared"
 
 
 def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
@@ -211,6 +218,9 @@ def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
 
 def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     outcome = plan.outcome
+    nothing_to_do = outcome.status is Status.SATISFIED and outcome.neutral and not outcome.matches
+    if nothing_to_do and not explain:
+        return
     how = outcome.rung.value if outcome.rung else outcome.status.value
     if outcome.neutral and outcome.note:  # "already there" would say of a removal the contrary of what is meant
         how = outcome.note

@@ -72,7 +72,7 @@ def test_every_part_stands_below_the_prose_in_a_fixed_order() -> None:
 
 def test_without_results_it_is_said_what_was_not_run() -> None:
     text = with_generated("Prose.\n", replace(FULL, run=None, benchmark="", cc=()))
-    assert text.endswith("```\n\nNot run on this version of the commit: `validate-stack`.\n")
+    assert text.endswith("```\n\nNothing was run on this version of the commit.\n")
 
 
 def test_a_run_on_a_mac_is_not_called_a_stand_in() -> None:

@@ -54,7 +54,7 @@ def messages(checkout: Checkout, tip: str) -> list[str]:
 
 def test_results_get_into_every_message_and_no_tree_changes(stacked: Checkout) -> None:
     before = trees(stacked)
-    assert all("Not run on this version" in body for body in bodies(stacked))
+    assert all("Nothing was run on this version" in body for body in bodies(stacked))
     stacked.run("--results", str(results(stacked))).require()
     assert all("- metal-run: passed, 3 cases" in body for body in bodies(stacked))
     assert trees(stacked) == before

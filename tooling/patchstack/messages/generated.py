@@ -79,7 +79,7 @@ def _parts(generated: Generated) -> Iterator[str]:
 
 def _results(run: TestRun | None) -> Iterator[str]:
     if run is None:
-        yield _wrapped("Not run on this version of the commit: `validate-stack`.")
+        yield _wrapped("Nothing was run on this version of the commit.")
         return
     where = f" on {run.system}" if run.system else ""
     yield _wrapped(f"Run on the tree of this commit ({run.tree[:12]}){where}:")
