@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -208,3 +209,10 @@ def test_every_series_rule_has_a_seeded_fault_and_a_good_series_has_none() -> No
     assert tuple(rule for rule, _ in SERIES_SEEDS) == SERIES_RULE_NAMES
     assert check_series((GOOD, OTHER)) == ()
     assert [f.rule for f in check_series((GOOD, replace(OTHER, title="")))] == ["title-empty"]
+
+
+@pytest.mark.parametrize("line", [" " * 200_000 + "x", "-" * 200_000 + "x"], ids=["blanks", "dashes"])
+def test_a_line_that_goes_on_for_ever_is_read_once(line: str) -> None:
+    before = time.process_time()
+    check_text(f"[MPS] Title\n\n{line}\n")
+    assert time.process_time() - before < 5

@@ -16,7 +16,7 @@ _GITHUB_BODY_LIMIT = 60_000  # 65,536 at GitHub, less what ghstack puts before i
 _IN_BODY_HEADER = re.compile(r"(?:From|Date|Subject):\s|>From [0-9a-f]{40}\s|\[PATCH\]\s", re.IGNORECASE)
 # A mailbox separator for git: something that ends in a time of day and a year.
 _SEPARATOR = r"^From .*\d.\d\d:\d\d\s*\d{2,}"
-_PERFORATION = r"^[\s-]*-[\s-]*(?:8<|>8|%<|>%)|^\s*(?:8<|>8|%<|>%)[\s-]*-"
+_PERFORATION = r"^\s*-[\s-]*(?:8<|>8|%<|>%)|^\s*(?:8<|>8|%<|>%)[\s-]*-"
 _KNOWN_KEY = re.compile(r"(?:ghstack-source-id|ghstack-comment-id|Pull-Request|co-authored-by): ", re.IGNORECASE)
 
 
@@ -75,7 +75,11 @@ GIT_RULES: tuple[Rule, ...] = (
         lines_with(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029]", _ALL),
     ),
     warn("tab", "a tab is as wide as the reader's settings: use spaces", lines_with(r"\t", _BODY)),
-    warn("blank-at-end", "blanks at the end of a line are left out, as git am does", lines_with(r"[ \t]+$", _BODY)),
+    warn(
+        "blank-at-end",
+        "blanks at the end of a line are left out, as git am does",
+        lines_with(r"(?<![ \t])[ \t]+$", _BODY),
+    ),
     warn("doubled-empty-line", "two empty lines become one, as git am does", _doubled_empty_lines),
     refuse(
         "comment-line",
