@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 
 from checkouts import Checkout, Lab
 from checkouts.lab import write_series
 from checkouts.sources import METAL, TITLES
+from patchstack.git import Repository
+from patchstack.stack.record import Record
 
 Work = Callable[[Checkout], None]
 
@@ -329,6 +332,16 @@ def test_rubbish_in_the_record_is_skipped(stacked: Checkout, rubbish: bytes) -> 
         record.write(rubbish)
     stacked.run().require()
     assert stacked.complete()
+
+
+@pytest.mark.parametrize("key", ["commit", "tree", "series", "change", "message", "onto"])
+@pytest.mark.parametrize("value", [[], None, 7, "\ud800"], ids=repr)
+def test_a_line_of_the_record_whose_values_are_no_texts_is_skipped(stacked: Checkout, key: str, value: object) -> None:
+    record = Record(Repository.open(stacked.path))
+    before = record.read()
+    with record.file.open("a") as out:
+        out.write(json.dumps({**asdict(before[0]), key: value}) + "\n")
+    assert record.read() == before
 
 
 def test_a_record_that_cannot_be_read_is_a_clear_refusal(stacked: Checkout) -> None:

@@ -49,7 +49,7 @@ class Record:
         return self._file
 
     def read(self) -> list[Made]:
-        """Everything recorded; a line cut short by a crash is skipped.
+        """Everything recorded; a line cut short by a crash is skipped, and so is one that holds something else.
 
         Raises:
             TreeError: the file is there and cannot be read.
@@ -66,7 +66,7 @@ class Record:
             raise TreeError(problem, where=str(self._file), found=str(error)) from None
         for line in text.split("\n"):
             try:
-                made.append(Made(**json.loads(line)))
+                made.append(_entry(json.loads(line)))
             except (ValueError, TypeError, RecursionError):
                 continue
         return made
@@ -89,3 +89,17 @@ class Record:
                 os.fsync(out.fileno())
         except OSError as error:
             raise TreeError("the git directory cannot be written", where=str(self._file), found=str(error)) from None
+
+
+def _entry(facts: dict[str, str]) -> Made:
+    """One line of the record.
+
+    Raises:
+        TypeError: a field is missing, unknown, or no text.
+        ValueError: a text cannot be written again.
+    """
+    for value in facts.values() if isinstance(facts, dict) else [facts]:
+        if not isinstance(value, str):
+            raise TypeError("not a text")
+        value.encode()
+    return Made(**facts)
