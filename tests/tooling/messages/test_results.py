@@ -67,6 +67,13 @@ BAD = {
     "an older report": json.dumps({k: v for k, v in REPORT.items() if k != "command"}).encode(),
     "two lines as a verdict": json.dumps({**REPORT, "gates": [{**GATE, "verdict": "passed\n\nx"}]}).encode(),
     "a number as a name": json.dumps({**REPORT, "gates": [{**GATE, "name": 7}]}).encode(),
+    "nested without end": b"[" * 200_000,
+    "a surrogate as a name": json.dumps({**REPORT, "gates": [{**GATE, "name": "a\ud800"}]}).encode(),
+    "a NUL in the command": json.dumps({**REPORT, "command": "a\0b"}).encode(),
+    "an endless count": json.dumps({**REPORT, "gates": [{**GATE, "cases": float("inf")}]}).encode(),
+    "an error beyond all numbers": json.dumps({**REPORT, "gates": [{**GATE, "worst_error": 10**400}]}).encode(),
+    "no tree": json.dumps({**REPORT, "commits": [], "head_tree": None}).encode(),
+    "a number as a tree": json.dumps({**REPORT, "commits": [{**REPORT["commits"][0], "tree": 5}]}).encode(),
     "no count": json.dumps({**REPORT, "gates": [{**GATE, "cases": "many"}]}).encode(),
 }
 

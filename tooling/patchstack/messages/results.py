@@ -15,7 +15,8 @@ from typing import Any
 
 from patchstack.errors import UsageError
 
-_ONE_LINE = re.compile(r"[^\n\r\t]{1,400}\Z")
+_ONE_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,400}\Z")  # what a message may hold
+_TREE = re.compile(r"[0-9a-f]{40,64}\Z")
 _MAKE_ONE = "validate-stack --each-commit --json FILE"
 
 
@@ -100,13 +101,13 @@ def read_results(file: Path) -> Results:
         report = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("the results cannot be read", where=str(file), found=error.strerror or str(error)) from None
-    except ValueError as error:  # of UTF-8 or of JSON
+    except (ValueError, RecursionError) as error:  # of UTF-8 or of JSON
         raise _not_a_report(file, str(error)) from None
     try:
         if report["partial"]:
             raise UsageError("the run was interrupted", where=str(file), next_command=_MAKE_ONE)
         return Results(file, tuple(_runs(report)))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _not_a_report(file, f"{type(error).__name__}: {error}") from None
 
 
@@ -121,8 +122,8 @@ def _runs(report: Mapping[str, Any]) -> Iterator[TestRun]:
     words = re.split(r"[-_ ]", system)
     name = f"{words[0]} {_processor(system)}".strip()
     for commit in report["commits"]:
-        yield TestRun(command, name, commit["base_tree"], commit["tree"], _gate_lines(commit["gates"]))
-    yield TestRun(command, name, report["base_tree"], report["head_tree"], _gate_lines(report["gates"]))
+        yield TestRun(command, name, _tree(commit["base_tree"]), _tree(commit["tree"]), _gate_lines(commit["gates"]))
+    yield TestRun(command, name, _tree(report["base_tree"]), _tree(report["head_tree"]), _gate_lines(report["gates"]))
 
 
 def _processor(system: str) -> str:
@@ -148,4 +149,10 @@ def _error(gate: Mapping[str, Any]) -> str:
 def _line(value: Any) -> str:
     if not isinstance(value, str) or not _ONE_LINE.match(value):
         raise ValueError(f"one line of text expected, not {value!r}"[:120])
+    return value
+
+
+def _tree(value: Any) -> str:
+    if not isinstance(value, str) or not _TREE.match(value):
+        raise ValueError(f"the id of a tree expected, not {value!r}"[:120])
     return value
