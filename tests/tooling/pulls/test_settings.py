@@ -55,3 +55,17 @@ def test_the_token_is_not_kept(places: dict[str, Path]) -> None:
     places["home"].write_text(SETTINGS + "github_oauth = a-secret\n")
     assert "a-secret" not in repr(read_settings(Path.cwd()))
     assert os.environ["HOME"]
+
+
+@pytest.mark.parametrize("named", ["~nobody-of-this-name/rc", "a" * 5000])
+def test_a_file_that_cannot_be_looked_for_is_not_there(
+    places: dict[str, Path], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GHSTACKRC_PATH", named)
+    assert read_settings(places["checkout"].parent).file is None
+
+
+def test_a_user_without_a_home_has_no_settings(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert read_settings(places["checkout"].parent).file is None

@@ -59,9 +59,10 @@ def read_settings(folder: Path) -> GhstackSettings:
 
 
 def _find(folder: Path) -> Path | None:
-    named = os.environ.get("GHSTACKRC_PATH")
+    named = os.environ.get("GHSTACKRC_PATH") or f"~/{_FILE}"
     above = [parent / _FILE for parent in (folder, *folder.parents)]
-    for file in (*above, Path(named).expanduser() if named else Path.home() / _FILE):
-        if file.is_file():
+    # Unlike their namesakes of Path, these two raise nothing: no home folder and no way into a folder are no settings.
+    for file in (*above, Path(os.path.expanduser(named))):
+        if os.path.isfile(file):
             return file
     return None
