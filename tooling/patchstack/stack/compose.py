@@ -45,7 +45,7 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
         tables: each ``FILE``, or ``CHANGE=FILE`` where the stack has several commits.
 
     Raises:
-        UsageError: a file cannot be read, or does not say which change it is about.
+        UsageError: a file cannot be read, is empty, does not say which change it is about, or is the second of one.
     """
     ids = [change.change.id for change in plan.commits]
     benchmarks: dict[str, str] = {}
@@ -55,10 +55,14 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
             change, name = (ids[0] if len(ids) == 1 else ""), table
         if not change:
             raise UsageError("which commit is the table about?", where=table, expected=f"--bench {'|'.join(ids)}=FILE")
+        if change in benchmarks:
+            raise UsageError("a commit quotes one table, and this is the second", where=f"--bench {table}")
         try:
             benchmarks[change] = Path(name).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise UsageError("the table cannot be read", where=name, found=str(error)) from None
+        if not benchmarks[change].strip():
+            raise UsageError("there is no table in this file", where=name)
     return Evidence(read_results(results) if results else None, benchmarks)
 
 
