@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,7 @@ from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
 _CONTEXT = 3
+_READ_BY_SHELL = re.compile(r"[\"$`\\!]")  # characters that a shell reads inside double quotes, too
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ class RunReport:
             return ""
         new = {fate.change for fate in self.pulls if fate.becomes is Become.NEW}
         labels = [label for commit in self.plan.commits if commit.change.id in new for label in commit.change.labels]
-        return f'ghstack submit --label "{",".join(dict.fromkeys(labels))}"' if labels else "ghstack submit"
+        listed = ",".join(dict.fromkeys(labels))
+        quoted = shlex.quote(listed) if _READ_BY_SHELL.search(listed) else f'"{listed}"'
+        return f"ghstack submit --label {quoted}" if labels else "ghstack submit"
 
     @property
     def warnings(self) -> tuple[str, ...]:

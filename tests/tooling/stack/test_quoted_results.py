@@ -149,3 +149,18 @@ def test_labels_are_in_the_report(stacked: Checkout) -> None:
     report = stacked.run("--json").require().json
     assert report["changes"][0]["labels"] == ["ciflow/mps"]
     assert report["submit_command"] == 'ghstack submit --label "ciflow/mps"'
+
+
+def test_a_label_that_a_shell_would_read_is_quoted(stacked: Checkout) -> None:
+    label = "    ops: [fade]\n    labels: ['a $(touch x)']\n"
+    write_series(stacked.lab.series, {"series.yaml": ("    ops: [fade]\n", label)})
+    assert stacked.run("--json").require().json["submit_command"] == "ghstack submit --label 'a $(touch x)'"
+
+
+def test_an_empty_table_and_a_second_one_are_refused(stacked: Checkout, tmp_path: Path) -> None:
+    empty, table = tmp_path / "empty.md", tmp_path / "table.md"
+    empty.write_text("\n\n")
+    table.write_text("| a |\n|---|\n| 1 |\n")
+    with stacked.branch_kept():
+        stacked.run("--bench", f"fade={empty}").refused(2, "no table")
+        stacked.run("--bench", f"fade={table}", "--bench", f"fade={table}").refused(2, "second")
