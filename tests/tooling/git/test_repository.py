@@ -66,7 +66,7 @@ def test_an_empty_and_a_large_object_are_read_whole(repository: Repository) -> N
         assert repository.read_object(hash_) == ("blob", GitObjectHash(hash_), content)
 
 
-NO_COMMITS = ["main@{upstream}", "main@{99}", "nope@{u}", "-x", "--all", "", "main:README.md", "a b"]
+NO_COMMITS = ["^main", "main@{upstream}", "main@{99}", "nope@{u}", "-x", "--all", "", "main:README.md", "a b"]
 NOT_FULL = ["main", "refs/heads/mai", "heads/main", "refs/heads/main~1", "HEAD~0", "refs/tags/main"]
 
 

@@ -129,7 +129,7 @@ class Repository:
             found = self.text("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         except (GitCommandError, ValueError):
             return None
-        return GitCommitHash(found)
+        return None if found.startswith("^") else GitCommitHash(found)  # ^main is all that main has not
 
     def resolve_ref(self, ref: str) -> GitCommitHash | None:
         """The id a full ref name (``refs/heads/main``) holds, or ``None``; never guesses like ``rev-parse``.
