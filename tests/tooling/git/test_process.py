@@ -27,6 +27,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "repository"
 
 
+@pytest.mark.parametrize("argument", ["a\0b", "a\ud800b"])
+def test_an_argument_that_no_command_line_can_carry_fails_like_a_command(repository: Path, argument: str) -> None:
+    with pytest.raises(GitCommandError) as caught:
+        run_git(repository, ["show-ref", argument])
+    assert caught.value.reason.startswith("fatal: not an argument for git")
+
+
 @pytest.mark.parametrize("name", [*REDIRECTING, "GIT_CONFIG", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"])
 def test_what_points_git_elsewhere_or_sets_dates_is_dropped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "somewhere")

@@ -93,18 +93,21 @@ def run_git(
     """Run one git command in ``cwd`` and return its standard output.
 
     Raises:
-        GitCommandError: git ended with a non-zero status.
+        GitCommandError: git ended with a non-zero status, or an argument is one that it cannot be given.
     """
     log.debug("git %s", " ".join(arguments))
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=cwd,
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        env=git_environment(extra_env),
-        capture_output=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=cwd,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            env=git_environment(extra_env),
+            capture_output=True,
+            check=False,
+        )
+    except ValueError as error:  # a NUL, or half of a surrogate pair, which no command line can carry
+        raise GitCommandError(tuple(arguments), 128, f"fatal: not an argument for git: {error}") from None
     if done.returncode:
         raise GitCommandError(tuple(arguments), done.returncode, done.stderr.decode(errors="replace"))
     return done.stdout
