@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def test_an_unknown_name_is_a_usage_error_that_names_the_option(upstream: Upstre
         ('Revert "[MPS] Rename it (#12345)" (#12399)', 12399),
         ("Mention (#12) in passing", None),
         ("Plain", None),
+        (f"No such number (#{'9' * 5000})", None),
     ],
 )
 def test_the_pull_request_is_the_number_that_ends_the_title(upstream: Upstream, title: str, number: int | None) -> None:
@@ -129,3 +131,14 @@ def test_the_pull_request_is_the_number_that_ends_the_title(upstream: Upstream, 
     with Repository.open(upstream.path) as repository:
         commit = UpstreamCommit.read(repository, tip)
     assert (commit.pull_request, commit.title, commit.date) == (number, title, "2026-01-01")
+
+
+@pytest.mark.parametrize("date", [10**13, 10**20, -(10**11)])
+def test_a_date_outside_the_calendar_is_no_date(upstream: Upstream, date: int) -> None:
+    upstream.grow(touch(METAL, 1))
+    made = upstream.git("cat-file", "commit", "main")
+    text = re.sub(r"^(committer .*>) \d+", rf"\g<1> {date}", made, flags=re.MULTILINE)
+    write = ["git", "hash-object", "-t", "commit", "--literally", "-w", "--stdin"]
+    written = subprocess.run(write, cwd=upstream.path, input=f"{text}\n", capture_output=True, text=True, check=True)
+    with Repository.open(upstream.path) as repository:
+        assert UpstreamCommit.read(repository, written.stdout.strip()).date == "(no date)"

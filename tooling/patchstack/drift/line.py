@@ -15,7 +15,7 @@ from patchstack.errors import TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository
 from patchstack.stack.onto import resolve_onto
 
-_PULL_REQUEST = re.compile(r"\(#(\d+)\)\s*\Z")
+_PULL_REQUEST = re.compile(r"\(#(\d{1,18})\)\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class UpstreamCommit:
 
     Attributes:
         hash: its id.
-        date: the day it was committed, UTC, ``YYYY-MM-DD``.
+        date: the day it was committed, UTC, ``YYYY-MM-DD``, or ``(no date)`` where that is outside the calendar.
         title: first line of its message.
         pull_request: number of the pull request that the title ends with, as the merge bot writes it; ``None`` without.
     """
@@ -39,7 +39,10 @@ class UpstreamCommit:
         """Read a commit from the repository."""
         commit = repository.commit(hash_)
         number = _PULL_REQUEST.search(commit.title)
-        day = datetime.fromtimestamp(commit.committed_at, timezone.utc).strftime("%Y-%m-%d")
+        try:
+            day = datetime.fromtimestamp(commit.committed_at, timezone.utc).strftime("%Y-%m-%d")
+        except (ValueError, OverflowError, OSError):  # git has no limit to a date, the calendar has
+            day = "(no date)"
         return cls(commit.hash, day, commit.title, int(number[1]) if number else None)
 
     def __str__(self) -> str:

@@ -18,9 +18,9 @@ from patchstack.messages.paragraphs import strip_space
 
 _PERSON = re.compile(r"(?P<name>[^<>@\s][^<>\n\r]*?) <(?P<email>[^<>@\s]+@[^<>@\s]+)>")
 _SOURCE_ID = re.compile(r"ghstack-source-id: (?P<value>\S+)")
-_COMMENT_ID = re.compile(r"ghstack-comment-id: (?P<value>\d+)")
+_COMMENT_ID = re.compile(r"ghstack-comment-id: (?P<value>\d{1,18})")
 _PULL_REQUEST = re.compile(
-    r"Pull-Request(?:-resolved)?: (?P<value>https://[^/\s]+/(?P<repository>[^/\s]+/[^/\s]+)/pull/(?P<number>\d+))"
+    r"Pull-Request(?:-resolved)?: (?P<value>https://[^/\s]+/(?P<repository>[^/\s]+/[^/\s]+)/pull/(?P<number>\d{1,18}))"
 )
 
 

@@ -22,10 +22,10 @@ _OLD_PULL_REQUEST = re.compile(r"Pull Request resolved: (?=https://)")
 # What ghstack takes for the pull request of a commit: the first of these anywhere in the message.
 _LINK = re.compile(
     r"(?:Pull Request resolved|Pull-Request-resolved|Pull-Request): "
-    r"(?P<url>https://(?P<host>[^/]+)/(?P<owner>[^/]+)/(?P<name>[^/]+)/pull/(?P<number>\d+))"
+    r"(?P<url>https://(?P<host>[^/]+)/(?P<owner>[^/]+)/(?P<name>[^/]+)/pull/(?P<number>\d{1,18}))(?!\d)"
 )
 # The other thing it takes for one, from its early days.
-_METADATA = re.compile(r"gh-metadata: (?P<owner>[^/]+) (?P<name>[^/]+) (?P<number>\d+) gh/[a-zA-Z0-9-]+/\d+/head")
+_METADATA = re.compile(r"gh-metadata: (?P<owner>[^/]+) (?P<name>[^/]+) (?P<number>\d{1,18}) gh/[a-zA-Z0-9-]+/\d+/head")
 _MENTION = re.compile(r"(?<!\w)@(?=[A-Za-z0-9])")
 
 
