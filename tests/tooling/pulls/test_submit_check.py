@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -254,3 +255,54 @@ def test_a_main_that_was_never_fetched_is_named(stacked: Contributor) -> None:
 def test_an_address_that_is_not_githubs_is_named(stacked: Contributor) -> None:
     stacked.checkout.git("config", "remote.origin.pushurl", "https://example.com/x.git")
     assert stopping(stacked) == ["no-repository"]
+
+
+def test_a_tag_with_the_name_of_the_branch_does_not_hide_it(submitted: Contributor) -> None:
+    submitted.checkout.git("tag", submitted.checkout.branch, "main")
+    assert submitted.check().require(0).json["branch"] == submitted.checkout.branch
+
+
+def test_a_file_called_head_is_no_revision(submitted: Contributor) -> None:
+    submitted.checkout.git("switch", "-q", "--detach")
+    (submitted.path / "HEAD").touch()
+    assert notes(submitted) == ["detached"]
+
+
+HOSTILE = [
+    pytest.param('{"default_branch": "a\\u0000b"}', 3, id="NUL"),
+    pytest.param('{"default_branch": "a\\ud800b"}', 3, id="surrogate"),
+    pytest.param("[" * 200_000, 0, id="deep"),
+]
+
+
+@pytest.mark.parametrize(("info", "status"), HOSTILE)
+def test_what_ghstack_remembers_of_github_may_be_anything(stacked: Contributor, info: str, status: int) -> None:
+    (stacked.checkout.git_dir / "ghstack-repo-info.json").write_text(info)
+    stacked.check().require(status)
+
+
+def test_a_nul_in_the_settings_names_no_remote(stacked: Contributor) -> None:
+    (stacked.path / ".ghstackrc").write_text("[ghstack]\nremote_name = a\0b\n")
+    assert "no such remote" in stacked.check().require(3).json["error"]["problem"]
+
+
+NUMBERS = ["Pull-Request: https://github.com/pytorch/pytorch/pull/{}", "gh-metadata: pytorch pytorch {} gh/me/1/head"]
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+def test_a_number_that_no_pull_request_can_have_ties_a_commit_to_none(stacked: Contributor, line: str) -> None:
+    commit(stacked, "[MPS] Numbered", "Prose.\n\n" + line.format("9" * 5000))
+    assert stacked.check().require(3).json["commits"][-1]["number"] is None
+
+
+def test_a_ref_of_the_remote_that_is_no_commit_is_nobodys_pull_request(stacked: Contributor) -> None:
+    tree = stacked.checkout.git("rev-parse", "HEAD^{tree}").strip()
+    stacked.checkout.git("update-ref", "refs/remotes/origin/gh/me/1/orig", tree)
+    stacked.check().require(0)
+
+
+def test_a_pipe_in_the_place_of_fetch_head_is_not_waited_for(submitted: Contributor) -> None:
+    file = submitted.checkout.git_dir / "FETCH_HEAD"
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    assert submitted.check().require(0).json["last_fetched"] is None

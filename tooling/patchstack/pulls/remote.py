@@ -95,7 +95,7 @@ def read_remote(repository: Repository, remote: str, *, username: str = "", urls
     if username:
         refs = _list(repository, f"{prefix}{username}/")
         numbers = {name.removeprefix(f"{prefix}{username}/").partition("/")[0] for name in refs}
-        highest = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        highest = max((int(number) for number in numbers if number.isdecimal() and len(number) < 19), default=0)
         found.update(_pulls(repository, prefix, refs))
     missing = set(urls) - found.keys()
     if missing:
@@ -132,12 +132,15 @@ def _list(repository: Repository, pattern: str) -> dict[str, _Ref]:
     return {
         name: _Ref(GitCommitHash(commit), GitTreeHash(tree), frozenset(links.split(",")))
         for name, commit, tree, links in rows
+        if tree  # ghstack's refs are commits; one that is a blob or a tree is nobody's pull request
     }
 
 
 def _fetched(repository: Repository) -> datetime.datetime | None:
     """When ``git fetch`` last brought refs of ghstack's; it notes what it fetched in a file of this worktree."""
     file = repository.git_dir / "FETCH_HEAD"
+    if file.is_fifo():  # reading it may never end
+        return None
     try:
         if "'gh/" not in file.read_text(errors="replace"):
             return None

@@ -179,14 +179,14 @@ def default_branch(repository: Repository) -> str:
     try:
         known = json.loads((Path(repository.git_dir) / "ghstack-repo-info.json").read_text())
         return str(known["default_branch"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "main"
 
 
 def checked_out(repository: Repository) -> str:
     """The branch that is checked out, or ``HEAD`` where HEAD is detached."""
-    try:
-        return repository.text("symbolic-ref", "--quiet", "--short", "HEAD")
+    try:  # not --short, which says heads/NAME where a tag has that name, too
+        return repository.text("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
     except GitCommandError:
         return "HEAD"
 
@@ -206,7 +206,7 @@ def _target(repository: Repository, settings: GhstackSettings) -> str:
 
 
 def _commits(repository: Repository, tip: str, boundary: GitCommitHash) -> list[Commit]:
-    listed = repository.text("rev-list", "--reverse", "--topo-order", tip, f"^{boundary}").split()
+    listed = repository.text("rev-list", "--reverse", "--topo-order", tip, f"^{boundary}", "--").split()
     return [repository.commit(hash_) for hash_ in listed]
 
 

@@ -52,7 +52,7 @@ def _described(submission: Submission, made: Sequence[Made]) -> tuple[SubmittedC
     if main and submission.branch != submission.default_branch:
         bases.append(main)
     below = [f"^{hash_}" for hash_ in dict.fromkeys(bases)]
-    listed = repository.text("rev-list", submission.tip, f"^{submission.boundary}", *below).split()
+    listed = repository.text("rev-list", submission.tip, f"^{submission.boundary}", *below, "--").split()
     intended = set(listed)
     return tuple(
         replace(
