@@ -56,6 +56,16 @@ def test_a_dry_run_sees_a_remote_amend_too(submitted: Contributor) -> None:
     submitted.checkout.run("--dry-run").refused(3, "amended elsewhere")
 
 
+def test_a_damaged_ref_beside_it_does_not_hide_a_remote_amend(submitted: Contributor) -> None:
+    amend_elsewhere(submitted)
+    submitted.checkout.git("fetch", "-q", "origin")
+    damaged = submitted.checkout.git_dir / "refs/remotes/origin/gh/me/99/orig"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text(f"{'1' * 40}\n")
+    submitted.checkout.run("--dry-run").refused(3, "amended elsewhere", url_of(502))
+    assert not submitted.check().require(3).json["ready"]
+
+
 def test_a_remote_amend_that_was_not_fetched_is_left_to_ghstack_which_fetches(submitted: Contributor) -> None:
     """The seeded fault: what the remote's refs do not say yet, nobody here can know."""
     amend_elsewhere(submitted)

@@ -126,14 +126,24 @@ def _pulls(repository: Repository, prefix: str, refs: Mapping[str, _Ref]) -> Ite
 def _list(repository: Repository, pattern: str) -> dict[str, _Ref]:
     try:
         listed = repository.text("for-each-ref", f"--format={_FIELDS}", pattern)
-    except GitCommandError:  # refs whose objects are gone tell nothing
-        return {}
+    except GitCommandError:  # git lists none where the object of a single one is gone
+        return dict(_one_by_one(repository, pattern))
     rows = [line.split("\0") for line in listed.split("\n") if line.count("\0") == 3]
     return {
         name: _Ref(GitCommitHash(commit), GitTreeHash(tree), frozenset(links.split(",")))
         for name, commit, tree, links in rows
         if tree  # ghstack's refs are commits; one that is a blob or a tree is nobody's pull request
     }
+
+
+def _one_by_one(repository: Repository, pattern: str) -> Iterator[tuple[str, _Ref]]:
+    """The refs whose commits are there, in a damaged store; the others tell nothing."""
+    listed = repository.text("for-each-ref", "--format=%(objectname) %(refname)", pattern)
+    for hash_, name in (line.split(" ", 1) for line in listed.split("\n") if line):
+        if repository.read_object(f"{hash_}^{{commit}}") is not None:
+            commit = repository.commit(hash_)
+            linked = extract(commit.message).pull_request
+            yield name, _Ref(commit.hash, commit.tree, frozenset([linked.url] if linked else []))
 
 
 def _fetched(repository: Repository) -> datetime.datetime | None:
