@@ -304,6 +304,12 @@ def test_leaving_out_a_change_with_a_pull_request_is_said_and_the_branch_is_kept
     assert set(trailers_of(stacked)) == {TITLES[0]}
 
 
+def test_a_symbolic_ref_whose_branch_is_gone_does_not_bring_that_branch_about(stacked: Checkout) -> None:
+    stacked.git("symbolic-ref", "refs/heads/stack/link", "refs/heads/gone")
+    stacked.run("--branch", "stack/link").refused(3, "symbolic ref", "refs/heads/gone")
+    assert stacked.git("branch", "--list", "gone") == ""
+
+
 # The record of what the tool made.
 
 

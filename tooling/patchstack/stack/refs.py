@@ -1,4 +1,4 @@
-"""The refs a run looks at, read by one git command, by their full names: nothing is guessed as ``rev-parse`` would."""
+"""The refs a run looks at, by their full names: nothing is guessed as ``rev-parse`` would."""
 
 from __future__ import annotations
 
@@ -99,9 +99,20 @@ def read_refs(repository: Repository, name: str) -> Refs:
         hashes[ref] = GitCommitHash(hash_)
         if target:
             symbolic[ref] = target
+    branch = f"refs/heads/{name}"
+    if branch not in hashes and (target := _points_to(repository, branch)):
+        symbolic[branch] = target
     return Refs(name, {ref: hash_ for ref, hash_ in hashes.items() if _matters(ref, name)}, symbolic)
 
 
 def _matters(ref: str, name: str) -> bool:
     branch = f"refs/heads/{name}"
     return ref in UPSTREAM or ref == branch or ref.startswith(f"{branch}/") or branch.startswith(f"{ref}/")
+
+
+def _points_to(repository: Repository, ref: str) -> str:
+    """The ref that a symbolic one points to though it does not exist, which git does not list; else nothing."""
+    try:
+        return repository.text("symbolic-ref", "--quiet", ref)
+    except GitCommandError:
+        return ""
