@@ -18,6 +18,7 @@ import fake_gates
 from patchstack.messages.results import read_results
 from stackproof import cli
 from stackproof.cli import prove
+from stackproof.cli.prove import typed
 from stackproof.gates import GATES, GateEntry
 from stackproof.github import workflow_commands
 from stackproof.model import Finding, GateResult, Verdict
@@ -302,9 +303,10 @@ def test_a_report_can_be_quoted_in_the_message_of_the_commit_it_judged(
     ],
 )
 def test_the_command_in_a_report_has_no_path_of_this_machine(request_: cli.Request, words: str) -> None:
-    assert cli.typed(request_) == f"validate-stack{words}"
+    assert typed(request_) == f"validate-stack{words}"
 
 
+@pytest.mark.usefixtures("every_gate")
 def test_the_only_commit_of_a_stack_is_judged_once(repository: Path) -> None:
     _, output = invoke(repository, "--each-commit", "--only", "passing")
     assert len(re.findall(r"^passing +passed", output, re.MULTILINE)) == 1

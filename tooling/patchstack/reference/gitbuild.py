@@ -7,6 +7,7 @@ only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
@@ -104,6 +105,8 @@ def _fast_import(path: Path, commits: Sequence[NewCommit]) -> None:
             pass  # git's own words come below
         except BaseException:
             process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what is still buffered would hide why the build ended
+                process.stdin.close()
             raise
         said = process.stderr.read().decode(errors="replace")
     if process.returncode:
