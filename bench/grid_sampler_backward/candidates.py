@@ -163,7 +163,8 @@ class TurnParams(ctypes.Structure):
     _fields_ = (("channels", ctypes.c_int32), ("pixels", ctypes.c_int32))
 
 
-def _bind(library: Library, name: str, *args: Any, threads: Sequence[int], group_size: Sequence[int]) -> Step:
+def bind(library: Library, name: str, *args: Any, threads: Sequence[int], group_size: Sequence[int]) -> Step:
+    """A launch of a kernel with its arguments, to be run any number of times."""
     kernel = library.kernel(name)
     if hasattr(kernel, "prepare"):
         launch: Step = kernel.prepare(*args, threads=threads, group_size=group_size)
@@ -212,7 +213,7 @@ def change_one(library: Library, case: Case) -> Pass:
     name = f"grid_sampler_2d_backward_{case.interpolation}_{case.padding}_{METAL_NAMES[case.input.dtype]}"
     positions = case.grid.numel() // 2
     buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
-    run = _bind(library, name, *buffers, threads=(positions,), group_size=(min(positions, 2 * GROUP),))
+    run = bind(library, name, *buffers, threads=(positions,), group_size=(min(positions, 2 * GROUP),))
     return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
 
 
@@ -233,7 +234,7 @@ def _positions_pass(library: Library, case: Case, spread: Spread, grad_grid: Ten
     chunks = [-(-case.input.shape[1] // spread.channels)] if nearest else []
     instance = backward_instance(case.interpolation, case.padding, case.input.dtype, spread, case.dimensions)
     grid = (threads, *chunks, case.input.shape[0])
-    run = _bind(library, instance.name, *buffers, threads=grid, group_size=(GROUP, 1, 1))
+    run = bind(library, instance.name, *buffers, threads=grid, group_size=(GROUP, 1, 1))
     return _summed((lambda: sums.zero_(), run), sums, grad_grid, case)
 
 
@@ -268,12 +269,12 @@ def _lanes_pass(library: Library, case: Case, spread: Spread, turn: Turn, grad_g
         steps.append(lambda: sums.zero_())
     if turns:
         turned = torch.empty((images, case.pixels, channels), dtype=dtype, device=device)
-        steps.append(_bind(library, there.name, turned, sums, case.input, turning, **turn_grid))
+        steps.append(bind(library, there.name, turned, sums, case.input, turning, **turn_grid))
     instance = backward_instance(case.interpolation, case.padding, dtype, spread, case.dimensions)
     buffers = (sums, grad_grid, case.grad_output, turned, case.grid, _lanes_params(case))
     threads = (-(-case.positions // spread.tile) * GROUP, images)
-    steps.append(_bind(library, instance.name, *buffers, threads=threads, group_size=(GROUP, 1)))
-    steps.append(_bind(library, back.name, grad_input, sums, turning, **turn_grid))
+    steps.append(bind(library, instance.name, *buffers, threads=threads, group_size=(GROUP, 1)))
+    steps.append(bind(library, back.name, grad_input, sums, turning, **turn_grid))
     return Pass(tuple(steps), grad_input, grad_grid)
 
 

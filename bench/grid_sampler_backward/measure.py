@@ -2,8 +2,8 @@
 
     python measure.py BUILD_FOLDER --out FOLDER [--upstream FILE]
 
-Writes results.json and results.md, with the device named. ``--upstream``: milliseconds by row label of another
-implementation measured beside this one (upstream's own MPS kernels as PTX), a column of its own.
+Writes results.json and results.md, with the device named. ``--upstream``: what upstream.py measured, the milliseconds
+of upstream's own MPS kernels by row label; a column of its own.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def main() -> int:
     parser.add_argument("--upstream", type=Path)
     arguments = parser.parse_args()
     library = load_libraries(arguments.build)
-    upstream = json.loads(arguments.upstream.read_text()) if arguments.upstream else {}
+    upstream = json.loads(arguments.upstream.read_text())["milliseconds"] if arguments.upstream else {}
     bandwidth = copy_bandwidth()
     results = []
     for row in pr_rows() + other_rows():
