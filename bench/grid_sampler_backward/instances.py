@@ -100,7 +100,7 @@ def backward_instance(
 ) -> Instance:
     """The kernel of one mode and division of the work."""
     metal = METAL_NAMES[dtype]
-    interp = f"GridGrad{interpolation.title()}<GridGrad{padding.title()}>"
+    interp = f"Grid{interpolation.title()}<GridPad{padding.title()}>"
     if not spread.lanes:
         kind = "nearest" if interpolation == "nearest" else "positions"
         name = f"positions{dimensions}d_{interpolation}_{padding}_{metal}_{spread.suffix}"

@@ -275,7 +275,11 @@ def _dot(body: Body, declared: Declaration) -> str:
 def _vote(operation: str) -> Rule:
     def rule(body: Body, declared: Declaration) -> str:
         vector = declared.arguments[0]
-        return body.call("i1", f"llvm.vector.reduce.{operation}.{suffix(vector)}", (vector, "%a0"))
+        lanes = [body.let(f"extractelement {vector} %a0, i32 {i}") for i in range(int(_VECTOR.fullmatch(vector)[1]))]
+        total = lanes[0]
+        for lane in lanes[1:]:
+            total = body.let(f"{operation} i1 {total}, {lane}")
+        return total
 
     return rule
 
