@@ -260,12 +260,16 @@ def _nextafter(body: Body, declared: Declaration) -> str:
     return body.let(f"bitcast {bits} {narrow} to {type_}")
 
 
+def _lanes(body: Body, vector: str, value: str) -> list[str]:
+    """The elements of a vector, one by one."""
+    found = _VECTOR.fullmatch(vector)
+    assert found is not None  # the rules are for vectors only
+    return [body.let(f"extractelement {vector} {value}, i32 {i}") for i in range(int(found[1]))]
+
+
 def _dot(body: Body, declared: Declaration) -> str:
     vector, type_ = declared.arguments[0], declared.result
-    lanes = [
-        [body.let(f"extractelement {vector} {a}, i32 {i}") for a in ("%a0", "%a1")]
-        for i in range(int(_VECTOR.fullmatch(vector)[1]))  # type: ignore[index]
-    ]
+    lanes = list(zip(_lanes(body, vector, "%a0"), _lanes(body, vector, "%a1"), strict=True))
     total = body.let(f"fmul {type_} {lanes[0][0]}, {lanes[0][1]}")
     for x, y in lanes[1:]:
         total = body.intrinsic("fmuladd", type_, x, y, total)
@@ -274,8 +278,8 @@ def _dot(body: Body, declared: Declaration) -> str:
 
 def _vote(operation: str) -> Rule:
     def rule(body: Body, declared: Declaration) -> str:
-        vector = declared.arguments[0]
-        lanes = [body.let(f"extractelement {vector} %a0, i32 {i}") for i in range(int(_VECTOR.fullmatch(vector)[1]))]
+        # Not llvm.vector.reduce: for PTX that becomes arithmetic on a 16-bit mask.
+        lanes = _lanes(body, declared.arguments[0], "%a0")
         total = lanes[0]
         for lane in lanes[1:]:
             total = body.let(f"{operation} i1 {total}, {lane}")
