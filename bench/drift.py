@@ -65,12 +65,7 @@ def search(clone: Path, planted: int, title: str, base: str, cache: Path, *, cac
     figures = Figures()
     command += ["--repo", str(clone), "--since", base, "--onto", "main"]
     report = json.loads(run(command, clone, figures, status_expected=3, PATCHSTACK_CACHE=str(cache)))
-    named = {
-        turn["commit"]["title"]
-        for c in report["changes"]
-        for turn in c["turns"]
-        if turn["needs_person"] and turn["commit"]
-    }
+    named = {turn["commit"]["title"] for c in report["changes"] for turn in c["turns"] if turn["needs_person"]}
     (wall,), (cpu,), (peak,) = figures.wall_s, figures.cpu_s, figures.peak_mib
     return Sample(planted, cached, wall, cpu, peak, report["visited"], named == {title})
 

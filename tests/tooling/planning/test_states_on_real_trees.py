@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from patchstack.cli.apply import Request, run
-from patchstack.edits import Rung
+from patchstack.edits import Rung, Status
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.errors import TreeError
 from patchstack.git import Repository, Tree
@@ -110,6 +110,14 @@ class TestOn211:
         assert (state(report), int(report.exit_code)) == (ChangeState.PARTIAL, 0)
         assert before.tree("mended") == before.tree("done")
         assert before.git("diff", "--numstat", f"{onto}..mended") == f"1\t0\t{SHIM}"
+
+    def test_a_conflict_of_one_change_is_not_reported_again_as_a_stale_header_of_the_next(self, before: Clone) -> None:
+        renamed = before.read("main", HOST).replace(b"Tensor grid_sampler_2d_mps(", b"Tensor sample_2d_on_mps(")
+        report = run(Request(before.commit("main", {HOST: renamed}), before.path, series="grid_sampler", dry_run=True))
+        found = [(change.change.id, conflict.path) for change, conflict in report.plan.conflicts()]
+        assert found == [(FIRST, HOST)]
+        shims = [plan for plan in report.plan.changes[1].edits if plan.edit.path == SHIM]
+        assert [plan.outcome.status for plan in shims] == [Status.NOT_APPLICABLE]
 
     def test_the_kernels_alone_are_partial_and_replace_brings_the_rest(self, before: Clone) -> None:
         onto = before.commit("main", {METAL: before.read("done", METAL)})

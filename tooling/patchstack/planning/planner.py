@@ -87,6 +87,7 @@ class _Planner:
     def __init__(self, replace: Collection[str]) -> None:
         self.torchgen_s = 0.0
         self._replace = replace
+        self._is_whole = True  # whether every change below is in the tree as a whole, which torchgen needs
         self._made: list[Edit] = []  # edits that the tree has by now, for the bases of three-way merges
 
     def change(self, change: Change, tree: Tree) -> ChangePlan:
@@ -106,6 +107,7 @@ class _Planner:
         # A change that stops the run is still laid under the next one as far as it goes, so that the next one's
         # conflicts are its own.
         is_there = state.is_carried and not replaces
+        self._is_whole &= is_there or not _has_stopped(edits)
         self._made += _made(edits, state, replaces=replaces)
         return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after, parts, replaces)
 
@@ -129,12 +131,17 @@ class _Planner:
         return with_merge(edit, tree, outcome, [other for other in below if other.path == edit.path])
 
     def _regenerated(self, edit: Edit, tree: Tree, earlier: list[EditPlan]) -> Outcome:
-        if any(plan.outcome.status in (Status.CONFLICT, Status.DIFFERENT) for plan in earlier):
+        if not self._is_whole or _has_stopped(earlier):
             return Outcome(Status.NOT_APPLICABLE, "torchgen", note="not run: other edits do not apply")
         started = time.perf_counter()
         outcome = edit.plan(tree)
         self.torchgen_s += time.perf_counter() - started
         return outcome
+
+
+def _has_stopped(edits: Collection[EditPlan]) -> bool:
+    """Whether one of the edits does not apply, so that the tree lacks what it would bring."""
+    return any(plan.outcome.status in (Status.CONFLICT, Status.DIFFERENT) for plan in edits)
 
 
 def _made(edits: list[EditPlan], state: ChangeState, *, replaces: bool) -> list[Edit]:
