@@ -143,15 +143,7 @@ class MetalKernel:
             CallError: the arguments do not fit the signature, or a dimension is out of range.
         """
         packed = pack(self.signature, args, arg_casts, threadgroup_memory or {})
-        grid = extent(threads if threads is not None else packed.default_threads, "threads")
-        group = extent(group_size if group_size is not None else default_group(grid), "group_size")
-        if not 1 <= group[0] * group[1] * group[2] <= MAX_THREADS_PER_GROUP:
-            raise CallError(
-                "not a size for a threadgroup",
-                where=self.signature.kernel,
-                expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
-                found=str(group),
-            )
+        grid, group = dispatch_size(self.signature, packed, threads, group_size)
         if 0 in grid:
             return
         self._run(packed, grid, group, resources)
@@ -180,6 +172,26 @@ class MetalKernel:
                 reports += memory.unwritten(self.signature)
         library.add_reports(reports)
         library.traffic = {name: int(getattr(options.traffic, name)) for name, _type in options.traffic._fields_}
+
+
+def dispatch_size(
+    signature: Signature, packed: PackedArguments, threads: Extent | None, group_size: Extent | None
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Threads of the grid and of a threadgroup in three dimensions, with what is not said filled in.
+
+    Raises:
+        CallError: a dimension is out of range, or the threadgroup too large.
+    """
+    grid = extent(threads if threads is not None else packed.default_threads, "threads")
+    group = extent(group_size if group_size is not None else default_group(grid), "group_size")
+    if not 1 <= group[0] * group[1] * group[2] <= MAX_THREADS_PER_GROUP:
+        raise CallError(
+            "not a size for a threadgroup",
+            where=signature.kernel,
+            expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
+            found=str(group),
+        )
+    return grid, group
 
 
 def detector_bits(mode: RunMode) -> int:

@@ -6,18 +6,6 @@ u32 air_size(enum number kind) {
   return sizes[kind];
 }
 
-static u32 bits_of(float f) {
-  u32 u;
-  memcpy(&u, &f, 4);
-  return u;
-}
-
-static float float_of(u32 u) {
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-
 /* To nearest, ties to even; a NaN stays one. */
 static u16 to_bfloat(float f) {
   u32 u = bits_of(f);
@@ -35,14 +23,9 @@ HIDDEN __bf16 air_truncsfbf2(float f) __asm__("__truncsfbf2");
 HIDDEN __bf16 air_truncsfbf2(float f) {
   return as_bfloat(to_bfloat(f));
 }
-/* Through a float rounded to odd, so that the second rounding is the only one that counts. */
 HIDDEN __bf16 air_truncdfbf2(double d) __asm__("__truncdfbf2");
 HIDDEN __bf16 air_truncdfbf2(double d) {
-  float f = (float)d;
-  u32 u = bits_of(f);
-  if ((double)f != d && d == d && !(u & 1))
-    f = float_of(((double)f < d) == (d > 0) ? u | 1 : (u - 1) | 1);
-  return as_bfloat(to_bfloat(f));
+  return as_bfloat(to_bfloat(to_odd(d)));
 }
 
 #define INTEGERS(CASE) CASE(S8, signed char) CASE(S16, short) CASE(S32, int) CASE(S64, i64) \

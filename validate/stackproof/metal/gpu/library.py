@@ -13,7 +13,7 @@ from stackproof.metal.arguments import PackedArguments, pack
 from stackproof.metal.errors import CallError
 from stackproof.metal.gpu.build import PtxBuild
 from stackproof.metal.gpu.driver import Function, Module
-from stackproof.metal.library import MAX_THREADS_PER_GROUP, Extent, default_group, extent
+from stackproof.metal.library import Extent, dispatch_size
 from stackproof.metal.model import Signature
 
 _SIMDGROUP = 32
@@ -113,16 +113,7 @@ class GpuKernel:
         if threadgroup_memory or self.signature.threadgroup_memory:
             raise CallError("[[threadgroup(n)]] parameters are not supported on the GPU", where=self.signature.kernel)
         packed = pack(self.signature, args, arg_casts, {}, device="cuda")
-        grid = extent(threads if threads is not None else packed.default_threads, "threads")
-        group = extent(group_size if group_size is not None else default_group(grid), "group_size")
-        size = group[0] * group[1] * group[2]
-        if not 1 <= size <= MAX_THREADS_PER_GROUP:
-            raise CallError(
-                "not a size for a threadgroup",
-                where=self.signature.kernel,
-                expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
-                found=str(group),
-            )
+        grid, group = dispatch_size(self.signature, packed, threads, group_size)
         if self._uses_lanes:
             require_full_simdgroups(self.signature.kernel, grid, group)
         return Launch(self._function, packed, grid, group)

@@ -2,17 +2,6 @@
  * Round to nearest, ties to even; NaN stays NaN. */
 #include "runtime.h"
 
-static u32 bits_of(float f) {
-  u32 u;
-  memcpy(&u, &f, 4);
-  return u;
-}
-static float float_of(u32 u) {
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-
 static u16 to_half(float f) {
   u32 u = bits_of(f), sign = (u >> 16) & 0x8000, rest = u & 0x7fffffff;
   if (rest > 0x7f800000u)
@@ -36,15 +25,6 @@ static float from_half(u16 h) {
     return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
   float f = (float)mantissa * 0x1p-24f;
   return float_of(sign | bits_of(f));
-}
-
-/* A double goes through a float rounded to odd, so that it is rounded once in effect. */
-static float to_odd(double d) {
-  float f = (float)d;
-  u32 u = bits_of(f);
-  if ((double)f != d && d == d && !(u & 1))
-    u = ((double)f < d) == (d > 0) ? u | 1 : (u - 1) | 1;
-  return float_of(u);
 }
 
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -165,4 +165,25 @@ void metal_detectors_begin(void);
 void metal_detectors_group(u32 threads);
 void metal_detectors_threadgroup(u64 offset, u64 size);
 void metal_detectors_end(void);
+
+/* Floats by their bits. */
+static inline u32 bits_of(float f) {
+  u32 u;
+  memcpy(&u, &f, 4);
+  return u;
+}
+static inline float float_of(u32 u) {
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
+
+/* A double goes through a float rounded to odd, so that it is rounded once in effect. */
+static inline float to_odd(double d) {
+  float f = (float)d;
+  u32 u = bits_of(f);
+  if ((double)f != d && d == d && !(u & 1))
+    u = ((double)f < d) == (d > 0) ? u | 1 : (u - 1) | 1;
+  return float_of(u);
+}
 #endif

@@ -1,6 +1,10 @@
-"""What the special cases of the forward and of the backward are made from."""
+"""What the special cases of the forward and of the backward are made from, and those that are the same for both."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -9,7 +13,11 @@ from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.table import Shape
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
-from stackproof.ops.layouts import virtual_tensor
+from stackproof.ops.layouts import sliced, virtual_tensor
+from stackproof.ops.model import CaseResult, Kernels
+
+H = TypeVar("H")
+_H = TypeVar("_H", contravariant=True)
 
 _BEYOND_INT32 = 2**31 + 3
 _SHAPES = {2: Shape("special", (2, 3, 5, 7), (5, 6)), 3: Shape("special", (2, 3, 4, 5, 7), (3, 5, 4))}
@@ -24,3 +32,41 @@ def spread(values: Tensor) -> Tensor:
     """The same values with more than 2**31 elements from one sample to the next."""
     inner = values[0].contiguous().stride()
     return virtual_tensor(values.shape, (_BEYOND_INT32, *inner), values.dtype).copy_(values)
+
+
+class _Expected(Protocol[_H]):
+    """The right answer, which checks what a host function gives."""
+
+    def arranged(self, tensors: SamplerTensors) -> _Expected[_H]: ...
+
+    def check(self, host: _H, case: str) -> CaseResult: ...
+
+
+@dataclass(frozen=True)
+class HostCases(Generic[H]):
+    """Cases about how a host function launches its kernels, whichever it is.
+
+    Attributes:
+        host: makes the host function.
+        expected: computes the right answer.
+    """
+
+    host: Callable[..., H]
+    expected: Callable[[SamplerTensors, Mode], _Expected[H]]
+
+    def int64_kernels(self, kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
+        """The kernels with 64-bit offsets compute the same on small tensors."""
+        host = self.host(kernels, always_wide=True)
+        tensors = special_tensors(sampler, dtype, mode)
+        expected = self.expected(tensors, mode)
+        yield expected.check(host, "int64 kernel, contiguous")
+        yield expected.arranged(tensors.each(sliced)).check(host, "int64 kernel, sliced")
+
+    def several_launches(
+        self, kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype
+    ) -> Iterator[CaseResult]:
+        """A grid of more positions than one launch takes is covered once, without a gap."""
+        expected = self.expected(special_tensors(sampler, dtype, mode), mode)
+        for wide in (False, True):
+            host = self.host(kernels, always_wide=wide, positions_per_launch=7)
+            yield expected.check(host, f"launches of 7, {'int64' if wide else 'int32'} kernel")

@@ -10,10 +10,9 @@ from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients, dtype_na
 from stackproof.ops.grid_sampler.extremes import unresolved, weights_problems, with_extremes
 from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
-from stackproof.ops.grid_sampler.special import special_tensors, spread
+from stackproof.ops.grid_sampler.special import HostCases, special_tensors, spread
 from stackproof.ops.grid_sampler.table import Special
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.layouts import sliced
 from stackproof.ops.model import CaseResult, Kernels
 
 # 4096 samples, as many as fit evenly into each number of dimensions.
@@ -69,23 +68,6 @@ def collisions(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtyp
     yield ExpectedGradients.of(tensors, mode).judge(outputs, f"{count} collisions", more=more)
 
 
-def int64_kernels(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
-    """The kernels with 64-bit offsets compute the same on small tensors."""
-    host = HostBackward(kernels, always_wide=True)
-    tensors = special_tensors(sampler, dtype, mode)
-    expected = ExpectedGradients.of(tensors, mode)
-    yield expected.check(host, "int64 kernel, contiguous")
-    yield expected.arranged(tensors.each(sliced)).check(host, "int64 kernel, sliced")
-
-
-def several_launches(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
-    """A grid of more positions than one launch takes is covered once, without a gap."""
-    expected = ExpectedGradients.of(special_tensors(sampler, dtype, mode), mode)
-    for wide in (False, True):
-        host = HostBackward(kernels, always_wide=wide, positions_per_launch=7)
-        yield expected.check(host, f"launches of 7, {'int64' if wide else 'int32'} kernel")
-
-
 def strides_beyond_int32(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
     """Each tensor in turn spans more than 2**31 elements: the index width follows, the values stay right."""
     tensors = special_tensors(sampler, dtype, mode)
@@ -107,11 +89,13 @@ def _wide_case(host: HostBackward, expected: ExpectedGradients, case: str) -> Ca
     return expected.judge(outputs, case, more=more)
 
 
+_LAUNCHING = HostCases(HostBackward, ExpectedGradients.of)
+
 # Address space far larger than memory tells the detectors nothing that small tensors do not, nor do many collisions.
 SPECIAL: dict[str, Special] = {
     "non-finite coordinates": Special(3, non_finite_coordinates),
     "collisions": Special(1, collisions, watched=False),
-    "int64 kernels": Special(2, int64_kernels),
-    "several launches": Special(2, several_launches),
+    "int64 kernels": Special(2, _LAUNCHING.int64_kernels),
+    "several launches": Special(2, _LAUNCHING.several_launches),
     "strides beyond 2**31": Special(4, strides_beyond_int32, watched=False),
 }

@@ -11,7 +11,7 @@ from stackproof.ops.grid_sampler.checks import ExpectedSamples, dtype_name, same
 from stackproof.ops.grid_sampler.extremes import unresolved, weights_problems, with_extremes
 from stackproof.ops.grid_sampler.host import HostForward
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
-from stackproof.ops.grid_sampler.special import special_tensors, spread
+from stackproof.ops.grid_sampler.special import HostCases, special_tensors, spread
 from stackproof.ops.grid_sampler.table import Special
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.layouts import channels_last, sliced
@@ -34,23 +34,6 @@ def non_finite_coordinates(kernels: Kernels, sampler: Sampler, mode: Mode, dtype
     case = f"{len(ones.grid) if ones else 0} reflected coordinates that float32 does not resolve"
     problems = () if ones is None else weights_problems(host.run(ones, mode).flatten())
     yield CaseResult(str(mode), dtype_name(dtype), case, problems=problems)
-
-
-def int64_kernels(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
-    """The kernels with 64-bit offsets compute the same on small tensors."""
-    host = HostForward(kernels, always_wide=True)
-    tensors = special_tensors(sampler, dtype, mode)
-    expected = ExpectedSamples.of(tensors, mode)
-    yield expected.check(host, "int64 kernel, contiguous")
-    yield expected.arranged(tensors.each(sliced)).check(host, "int64 kernel, sliced")
-
-
-def several_launches(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
-    """A grid of more positions than one launch takes is covered once, without a gap."""
-    expected = ExpectedSamples.of(special_tensors(sampler, dtype, mode), mode)
-    for wide in (False, True):
-        host = HostForward(kernels, always_wide=wide, positions_per_launch=7)
-        yield expected.check(host, f"launches of 7, {'int64' if wide else 'int32'} kernel")
 
 
 def output_layouts(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
@@ -82,11 +65,13 @@ def strides_beyond_int32(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: 
         yield expected.judge(result, f"{case} beyond 2**31", more=more)
 
 
+_LAUNCHING = HostCases(HostForward, ExpectedSamples.of)
+
 # Address space far larger than memory tells the detectors nothing that small tensors do not.
 SPECIAL: dict[str, Special] = {
     "non-finite coordinates": Special(2, non_finite_coordinates),
-    "int64 kernels": Special(2, int64_kernels),
-    "several launches": Special(2, several_launches),
+    "int64 kernels": Special(2, _LAUNCHING.int64_kernels),
+    "several launches": Special(2, _LAUNCHING.several_launches),
     "output layouts": Special(2, output_layouts, watched=False),
     "strides beyond 2**31": Special(3, strides_beyond_int32, watched=False),
     "as before the stack": SAME_AS_BEFORE,
