@@ -180,22 +180,42 @@ def _compile_all(units: Sequence[_Unit], clang: HostClang, folder: Path, jobs: i
     folder.mkdir(parents=True, exist_ok=True)
     if all((folder / f"{unit.key}.o").exists() for unit in units):
         return [folder / f"{unit.key}.o" for unit in units]
-    prefix = _precompiled_prefix(clang, folder)
+    prefix = precompiled_prefix(clang, folder)
     with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
         return list(pool.map(lambda unit: _compile(unit, prefix, clang, folder), units))
 
 
-def _precompiled_prefix(clang: HostClang, folder: Path) -> Path:
-    source, flags = STANDIN / "prefix.h", _torch_flags()
+def precompiled_prefix(clang: HostClang, folder: Path, source: Path = STANDIN / "prefix.h") -> Path:
+    """Compile the headers that every unit begins with, or find them compiled.
+
+    Args:
+        clang: that will use them.
+        folder: where they are kept.
+        source: header that includes them.
+
+    Raises:
+        ToolchainError: they do not compile.
+    """
+    flags = _torch_flags()
     key = digest(clang.version, torch.__version__, stubs_digest(), source.read_bytes(), *LANGUAGE, *flags)
     output = folder / f"{key}.pch"
-    if not output.exists():
+    if not (output.exists() and _is_current(output, clang)):
         partial = folder / f"{key}.{os.getpid()}.partial"
         done = clang.precompile([*flags, str(source), "-o", str(partial)])
         if not done.succeeded:
             raise ToolchainError("the headers of the installed torch cannot be compiled", found=done.tail)
         partial.replace(output)
     return output
+
+
+def _is_current(precompiled: Path, clang: HostClang) -> bool:
+    """Whether the compiler still takes it: it refuses one of whose headers any has another size or time by now.
+
+    The time alone changes when the packages of an environment are installed again, or the project is cloned again, at
+    the same place.
+    """
+    use = [*_torch_flags(), "-include-pch", str(precompiled), "-fsyntax-only", os.devnull]
+    return clang.for_this_machine(use).succeeded
 
 
 def _compile(unit: _Unit, prefix: Path, clang: HostClang, folder: Path) -> Path:
