@@ -107,6 +107,7 @@ def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dic
         "id": change.change.id,
         "title": change.change.title,
         "upstream_state": change.state.value,
+        "not_applicable": [{"lacks": str(c.marker), "path": c.path, "reason": c.reason} for c in change.unmet],
         "commit": commits.get(change.change.id),
         "ops": list(change.change.ops),
         "labels": list(change.change.labels),
@@ -188,6 +189,8 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
 
 def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
     """What the tree has of a change, then its edits; a change that upstream carries needs them only explained."""
+    if change.unmet:
+        yield f"      left out, it is for trees in which {' and '.join(map(str, change.unmet))}"
     if change.state is ChangeState.PRESENT and not change.replaces:
         yield f"      upstream has it: {', '.join(change.markers)} ({_likeness(change)}; --explain compares every edit)"
     if change.state is ChangeState.LANDED and not change.replaces:
@@ -263,7 +266,8 @@ def _conclusion(report: RunReport) -> str:
         steps = "".join(f"; {step}" for step in next_steps(plan))
         return f"nothing was written; --explain shows every anchor and what is nearest to it{steps}"
     if not plan.commits:
-        return "nothing left to apply: the tree has every change; nothing was written"
+        which = "every change that is applicable" if any(c.unmet for c in plan.changes) else "every change"
+        return f"nothing left to apply: the tree has {which}; nothing was written"
     count = f"{len(plan.commits)} commit{'s' if len(plan.commits) > 1 else ''}"
     if written is None:
         return f"dry run: {count} would go onto {report.branch}; nothing was written"
@@ -282,7 +286,7 @@ def next_steps(plan: StackPlan) -> Iterator[str]:
     missing: set[str] = set(blocked)
     for change in plan.changes:  # what needs a change that is left out is left out with it
         missing |= {change.change.id} if missing & set(change.change.needs) else set()
-    rest = [change.change.id for change in plan.changes if change.change.id not in missing]
+    rest = [change.change.id for change in plan.changes if change.change.id not in missing and not change.unmet]
     if blocked and rest:
         yield f"{' '.join(f'--only {name}' for name in rest)} leaves out what stops"
 

@@ -112,7 +112,9 @@ def refused_conditions(changes: tuple[Change, ...], tree: Tree, error: TreeError
 
 def _condition(plan: ChangePlan, blocked: bool) -> Condition:
     is_absent = plan.state is ChangeState.ABSENT
-    signs = "; ".join(words for words, holds in plan.markers.items() if holds)
+    signs = "; ".join(
+        [*(f"it lacks: {condition}" for condition in plan.unmet), *(w for w, holds in plan.markers.items() if holds)]
+    )
     state = Facet(STATE, plan.state.value, blocked and not is_absent, detail=signs)
     if not is_absent and not blocked:  # its edits have nothing to do, whatever their anchors look like
         return Condition({STATE: state})

@@ -35,7 +35,8 @@ def paths_of(series: Series) -> tuple[str, ...]:
     """Every file of a tree that a plan of the series looks at."""
     paths = {FUNCTIONS_PATH}
     for change in series.changes:
-        paths.update(item.path for items in (change.edits, change.upstream, change.requires) for item in items)
+        for items in (change.edits, change.upstream, change.requires, change.only_where):
+            paths.update(item.path for item in items)
     return tuple(sorted(paths))
 
 

@@ -9,6 +9,9 @@ parts that are added, each between two marker lines::
 
 (``#`` instead of ``//`` in Python). The lines between land byte for byte; everything outside the markers is context
 that lets the overlay file be read and compiled alone.
+
+Two changes of a series may have different text for one name, where the later one replaces what the earlier one brought.
+The later one then has a layer, a folder in the overlay with paths of its own, which is looked into first.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from patchstack.errors import ManifestError
 
 _BEGIN = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)[ \t]*\r?$")
 _END = re.compile(rb"^[ \t]*(?://|#)[ \t]*end fragment[ \t]*\r?$")
+_LAYER = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,37 @@ class Fragment:
 
 
 class Overlay:
-    """The overlay folder of a series.
+    """The overlay folder of a series, or one of its layers over the rest of it.
 
     Attributes:
         root: the folder; paths below it are paths in the tree.
+        layer: name of the folder in it that is looked into first; empty for none.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, layer: str = "") -> None:
         self.root = root
-        self._fragments: dict[str, dict[str, Fragment]] = {}
+        self.layer = layer
+        self._fragments: dict[Path, dict[str, Fragment]] = {}
+
+    def layered(self, name: str, asked_at: str) -> Overlay:
+        """The same overlay, seen through a layer.
+
+        Args:
+            name: name of the layer's folder.
+            asked_at: manifest file and line that ask for it, for messages.
+
+        Raises:
+            ManifestError: the name is not that of a folder directly in the overlay.
+        """
+        folder = self.root / name
+        if not _LAYER.match(name) or os.path.islink(folder) or not os.path.isdir(folder):
+            raise ManifestError(
+                f"the overlay has no layer '{name}'", where=asked_at, expected=f"a folder {self.root}/NAME", found=name
+            )
+        return Overlay(self.root, name)
 
     def file(self, path: str, asked_at: str) -> bytes:
-        """The whole overlay file for a path of the tree.
+        """The whole overlay file for a path of the tree, the layer's where it has one.
 
         Args:
             asked_at: manifest file and line that ask for it, for messages.
@@ -59,8 +82,44 @@ class Overlay:
         Raises:
             ManifestError: it cannot be read, or it or a folder above it is a symbolic link.
         """
+        return self._content(self._places(path)[0], asked_at)
+
+    def fragment(self, path: str, name: str, asked_at: str) -> Fragment:
+        """A named fragment of the overlay file for a path of the tree, the layer's where it has one of that name.
+
+        Args:
+            asked_at: manifest file and line that ask for it, for messages.
+
+        Raises:
+            ManifestError: no such file or fragment, or its markers do not pair.
+        """
+        places = self._places(path)
+        known: set[str] = set()
+        for place in places:
+            if place not in self._fragments:
+                self._fragments[place] = _parse_fragments(self._content(place, asked_at), str(self.root / place))
+            if name in self._fragments[place]:
+                return self._fragments[place][name]
+            known |= self._fragments[place].keys()
+        raise ManifestError(
+            f"the overlay file {' or '.join(str(self.root / place) for place in places)} has no fragment '{name}'",
+            where=asked_at,
+            expected=f"a line '// fragment: {name}'",
+            found=", ".join(sorted(known)) or "no fragments",
+        )
+
+    def _places(self, path: str) -> list[Path]:
+        """Where in the overlay to look for a path of the tree, first the layer; without the files that are not there.
+
+        One place is always left, for the complaint about it.
+        """
+        places = [Path(layer, path) for layer in dict.fromkeys((self.layer, ""))]
+        there = [place for place in places if os.path.lexists(self.root / place)]
+        return there or places[-1:]
+
+    def _content(self, place: Path, asked_at: str) -> bytes:
         at = self.root
-        for part in ("", *path.split("/")):
+        for part in ("", *place.parts):
             at = at / part
             if os.path.islink(at):  # unlike Path.is_symlink(), this takes a name of any length
                 problem = "the overlay has a symbolic link"
@@ -72,27 +131,6 @@ class Overlay:
         except OSError as error:
             problem = f"the overlay file {at} cannot be read"
             raise ManifestError(problem, where=asked_at, found=error.strerror or str(error)) from None
-
-    def fragment(self, path: str, name: str, asked_at: str) -> Fragment:
-        """A named fragment of the overlay file for a path of the tree.
-
-        Args:
-            asked_at: manifest file and line that ask for it, for messages.
-
-        Raises:
-            ManifestError: no such file or fragment, or its markers do not pair.
-        """
-        if path not in self._fragments:
-            self._fragments[path] = _parse_fragments(self.file(path, asked_at), str(self.root / path))
-        found = self._fragments[path].get(name)
-        if found is None:
-            raise ManifestError(
-                f"the overlay file {self.root / path} has no fragment '{name}'",
-                where=asked_at,
-                expected=f"a line '// fragment: {name}'",
-                found=", ".join(sorted(self._fragments[path])) or "no fragments",
-            )
-        return found
 
 
 def has_markers(data: bytes) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from patchstack.edits import Conflict, Edit, Outcome
 from patchstack.git import GitCommitHash, Tree
 from patchstack.planning.parts import Part, likeness, only_theirs
-from patchstack.series import Change, Series
+from patchstack.series import Applicability, Change, Series
 
 
 class ChangeState(enum.Enum):
@@ -32,6 +32,9 @@ class ChangeState(enum.Enum):
 
     PARTIAL = "partial"
     """Some of it is there and some is not: stop, and say which."""
+
+    NOT_APPLICABLE = "not applicable"
+    """The tree is none of those that the manifest says the change is for: no commit."""
 
     @property
     def is_carried(self) -> bool:
@@ -71,6 +74,7 @@ class ChangePlan:
         tree: the tree with this change (and those below it) in place, as far as its edits apply.
         parts: the named things it brings beside what the tree has; empty where it has nothing or all of it.
         replaces: whether what the tree has in its place is replaced, because the user said so.
+        unmet: the conditions that make it not applicable; it has no edits then.
     """
 
     change: Change
@@ -80,6 +84,7 @@ class ChangePlan:
     tree: Tree
     parts: tuple[Part, ...] = ()
     replaces: bool = False
+    unmet: tuple[Applicability, ...] = ()
 
     @property
     def becomes_commit(self) -> bool:

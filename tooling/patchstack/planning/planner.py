@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.regenerate import RegenerateShim
@@ -15,8 +15,8 @@ from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPl
 from patchstack.planning.parts import LANDED, compare, likeness
 from patchstack.planning.replacing import refuse_dangling
 from patchstack.planning.three_way import with_merge
-from patchstack.planning.upstream import lacking, marker_holds
-from patchstack.series import Change, Series
+from patchstack.planning.upstream import lacking, marker_holds, unmet_conditions
+from patchstack.series import Applicability, Change, Series
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
 
@@ -37,8 +37,8 @@ def plan_stack(
         ask_history: whether to look for the upstream commit behind each conflict, which can take seconds.
 
     Raises:
-        UsageError: ``only`` or ``replace`` names a change that the series does not have or that is left out, or a
-            change is left out that another needs.
+        UsageError: ``only`` or ``replace`` names a change that the series does not have, that is left out or not
+            applicable, or a change is left out that another needs.
         TreeError: the commit is not a PyTorch tree, or lacks something that every edit of a change builds on.
     """
     started = time.perf_counter()
@@ -48,12 +48,15 @@ def plan_stack(
         raise TreeError(
             "not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="apply-stack --repo PATH"
         )
+    unmet = {change.id: unmet_conditions(change, tree) for change in series.changes}
+    _refuse_not_applicable(unmet, only, replace)
     planner = _Planner(replace)
     plans: list[ChangePlan] = []
     for change in selected:
-        plans.append(planner.change(change, plans[-1].tree if plans else tree))
+        below = plans[-1].tree if plans else tree
+        plans.append(_left_out(change, below, why) if (why := unmet[change.id]) else planner.change(change, below))
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
-    _refuse_unmet_needs(series, plans, only, tree)
+    _refuse_unmet_needs(series, plans, unmet, tree)
     moved_by = commits_behind(repository, onto, plans) if ask_history else {}
     total = time.perf_counter() - started
     seconds = {"plan": total - planner.torchgen_s, "torchgen": planner.torchgen_s}
@@ -75,6 +78,25 @@ def _select(series: Series, only: Collection[str], replace: Collection[str]) -> 
             next_command=f"--only {left_out[0]}",
         )
     return tuple(change for change in series.changes if not only or change.id in only)
+
+
+def _refuse_not_applicable(
+    unmet: Mapping[str, Sequence[Applicability]], only: Collection[str], replace: Collection[str]
+) -> None:
+    for option, names in (("--only", only), ("--replace", replace)):
+        for name in names:
+            if unmet[name]:
+                conditions = " and ".join(map(str, unmet[name]))
+                raise UsageError(
+                    f"change '{name}' is not applicable: it is for trees in which {conditions}",
+                    where=f"{option} {name}",
+                    next_command=f"leave {option} {name} out, or --onto a tree that it is for",
+                )
+
+
+def _left_out(change: Change, below: Tree, unmet: tuple[Applicability, ...]) -> ChangePlan:
+    """The plan of a change that is not applicable: nothing."""
+    return ChangePlan(change, ChangeState.NOT_APPLICABLE, (), {}, below, unmet=unmet)
 
 
 class _Planner:
@@ -178,7 +200,7 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
     """
     missing: dict[str, list[str]] = {}  # what, and what it is needed for
     for plan, tree in zip(plans, trees, strict=False):
-        if not plan.state.is_carried or plan.replaces:
+        if not (plan.state.is_carried or plan.unmet) or plan.replaces:
             for need in plan.change.requires:
                 if what := lacking(need, tree):
                     missing.setdefault(what, []).append(need.reason)
@@ -191,12 +213,15 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
         )
 
 
-def _refuse_unmet_needs(series: Series, plans: list[ChangePlan], only: Collection[str], tree: Tree) -> None:
+def _refuse_unmet_needs(
+    series: Series, plans: list[ChangePlan], unmet: Mapping[str, Sequence[Applicability]], tree: Tree
+) -> None:
+    """Refuse to leave out what a change builds on, unless the tree has it, or is none of those that lack it."""
     planned = {plan.change.id for plan in plans}
     by_id = {change.id: change for change in series.changes}
     for plan in plans:
         for needed in plan.change.needs:
-            if needed in planned or plan.state.is_carried:
+            if needed in planned or plan.state.is_carried or unmet[needed]:
                 continue
             if not all(marker_holds(marker, tree) for marker in by_id[needed].upstream):
                 raise UsageError(

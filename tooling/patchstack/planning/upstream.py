@@ -6,7 +6,7 @@ from patchstack.cshim import parse_declarations
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning.memo import remembered_answer
-from patchstack.series import Requirement, UpstreamMarker
+from patchstack.series import Applicability, Change, Requirement, UpstreamMarker
 from patchstack.source.cxx import parse_cxx
 from patchstack.source.native_functions import NativeFunctions, YamlSyntaxError
 from patchstack.source.python import parse_python
@@ -32,6 +32,19 @@ def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:
     if marker.kind == "declares":
         return marker.name in {declared.name for declared in parse_declarations(data, path=marker.path)}
     return _defines(data, marker.path, marker.name)
+
+
+def unmet_conditions(change: Change, onto: Tree) -> tuple[Applicability, ...]:
+    """The conditions of a change that do not hold; none where it is applicable.
+
+    Args:
+        onto: the tree that the series is put on. What the changes below bring counts for nothing here: a condition
+            tells kinds of trees apart, and the series does not make one kind of another.
+
+    Raises:
+        TreeError: as for :func:`marker_holds`.
+    """
+    return tuple(condition for condition in change.only_where if not marker_holds(condition.marker, onto))
 
 
 def lacking(requirement: Requirement, tree: Tree) -> str:

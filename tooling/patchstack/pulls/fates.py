@@ -27,6 +27,9 @@ class Become(enum.Enum):
     LEFT_OUT = "left out"
     """Its change is in the series and not in this run."""
 
+    NOT_APPLICABLE = "not applicable"
+    """Its change is for other trees than this one; it stays open."""
+
 
 @dataclass(frozen=True)
 class PullFate:

@@ -16,12 +16,13 @@ from patchstack.git.model import Commit
 from patchstack.git.process import GitCommandError
 from patchstack.messages.model import GhstackTrailers, PullRequest
 from patchstack.messages.trailers import Carried, OldMessage, carry, extract
-from patchstack.planning import StackPlan
+from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls.fates import Become, PullFate, close_command
 from patchstack.pulls.history import Earlier, Source, earlier_commits, looked_at
 from patchstack.pulls.landed import Landing, find_landings
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import read_settings
+from patchstack.series import Change
 from patchstack.stack.branch import Branch
 from patchstack.stack.identify import Evidence, Identifier, Identity
 from patchstack.stack.record import Made
@@ -67,7 +68,8 @@ class StackLinks:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Ids of submitted changes that this run leaves out: their trailers are on no commit of the new stack."""
-        return tuple(fate.change for fate in self.fates if fate.becomes is Become.LEFT_OUT)
+        kept = (Become.LEFT_OUT, Become.NOT_APPLICABLE)
+        return tuple(fate.change for fate in self.fates if fate.becomes in kept)
 
 
 def link_stack(repository: Repository, plan: StackPlan, branch: Branch, made: Sequence[Made]) -> StackLinks:
@@ -217,7 +219,7 @@ class _Linker:
                     by_change[change.id] = link.trailers
                 stays.append(replace(fate, position=len(stays) + 1))
             elif link:
-                goes.append(_going(change.id, change.title, link, landing, in_run=change.id in planned))
+                goes.append(_going(change, link, landing, planned.get(change.id)))
         strays = zip(carried.unclaimed, _pulls(carried.unclaimed), strict=True)
         goes += [_stray(message.title, pull, landed) for message, pull in strays]
         return StackLinks(by_change, (*_with_positions(stays, before), *_with_positions(goes, before)))
@@ -295,16 +297,24 @@ def _staying(change: str, title: str, link: Link | None, landing: Landing | None
     return PullFate(change, title, Become.UPDATED, pull, source=source, evidence=evidence, note=note)
 
 
-def _going(change: str, title: str, link: Link, landing: Landing | None, *, in_run: bool) -> PullFate:
-    """The fate of a submitted change that is no commit of the new stack."""
+def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan | None) -> PullFate:
+    """The fate of a submitted change that is no commit of the new stack.
+
+    Args:
+        plan: what became of the change in this run, ``None`` where it is not part of it.
+    """
     pull = link.trailers.pull_request
     source, evidence = link.source.value, link.evidence.value
-    fate = PullFate(change, title, Become.LEFT_OUT, pull, source=source, evidence=evidence)
+    fate = PullFate(change.id, change.title, Become.LEFT_OUT, pull, source=source, evidence=evidence)
     if landing is not None:
         return replace(fate, becomes=Become.LANDED, note=str(landing))
-    if not in_run:
+    if plan is None:
         return replace(fate, note="--only leaves out its change")
     close = close_command(pull) if pull else ""
+    if plan.unmet:
+        reasons = " and ".join(condition.reason for condition in plan.unmet)
+        note = f"{reasons}; it stays open for a tree where its change is applicable, or until {close}"
+        return replace(fate, becomes=Become.NOT_APPLICABLE, note=note)
     note = "upstream has the change, but no commit names the pull request"
     return replace(fate, becomes=Become.LEFT_OPEN, note=note, next_command=close)
 

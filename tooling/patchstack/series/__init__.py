@@ -1,6 +1,15 @@
 """The declarative side: which changes, in which order, with which message and edits."""
 
 from patchstack.series.load import find_series, load_series, series_names
-from patchstack.series.model import Change, Requirement, Series, UpstreamMarker
+from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker
 
-__all__ = ["Change", "Requirement", "Series", "UpstreamMarker", "find_series", "load_series", "series_names"]
+__all__ = [
+    "Applicability",
+    "Change",
+    "Requirement",
+    "Series",
+    "UpstreamMarker",
+    "find_series",
+    "load_series",
+    "series_names",
+]

@@ -12,7 +12,7 @@ from patchstack.errors import ManifestError, UsageError
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
 from patchstack.messages.model import CoAuthor
-from patchstack.series.model import Change, Requirement, Series, UpstreamMarker
+from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
 FORMAT = "1"
@@ -107,6 +107,9 @@ def _load_change(section: Section, folder: Path, overlay: Overlay, bases: Mappin
     title = section.text("title")
     if "\n" in title or title != title.strip():
         raise section.error("a title is one line without blanks at its ends", line=section.line_of("title"))
+    layer = section.text("overlay", default="")
+    if layer:
+        overlay = overlay.layered(layer, section.at("overlay"))
     change = Change(
         id=identity,
         title=title,
@@ -121,6 +124,7 @@ def _load_change(section: Section, folder: Path, overlay: Overlay, bases: Mappin
         test_plan=_lines(section, "test_plan", _COMMAND, "a command on one line"),
         labels=_lines(section, "labels", _LABEL, "a label without a comma"),
         cc=_lines(section, "cc", _ACCOUNT, "an account or organization/team, without @"),
+        only_where=tuple(_only_where(section)),
     )
     section.finish()
     return change
@@ -159,11 +163,21 @@ def _requirements(section: Section) -> Iterable[Requirement]:
 
 def _upstream(section: Section) -> Iterable[UpstreamMarker]:
     for item in section.sections("upstream", "an upstream marker"):
-        kind = item.one_of(("dispatch", "declares", "defines"))
-        name = item.text(kind)
-        path = item.path("path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
-        yield UpstreamMarker(kind, path, name, item.text("key") if kind == "dispatch" else "")
+        yield _marker(item)
         item.finish()
+
+
+def _only_where(section: Section) -> Iterable[Applicability]:
+    for item in section.sections("only_where", "a condition", required=section.has("only_where")):
+        yield Applicability(_marker(item), item.text("reason"))
+        item.finish()
+
+
+def _marker(item: Section) -> UpstreamMarker:
+    kind = item.one_of(("dispatch", "declares", "defines"))
+    name = item.text(kind)
+    path = item.path("path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
+    return UpstreamMarker(kind, path, name, item.text("key") if kind == "dispatch" else "")
 
 
 def _check_unique(root: Section, changes: tuple[Change, ...]) -> None:

@@ -30,7 +30,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class UpstreamMarker:
-    """One sign that upstream already carries a change.
+    """One thing that a tree has or has not: a sign that upstream carries a change, or a condition of one.
 
     Attributes:
         kind: ``dispatch`` (an op has an entry for a dispatch key), ``declares`` (a header declares a function) or
@@ -52,6 +52,27 @@ class UpstreamMarker:
 
 
 @dataclass(frozen=True)
+class Applicability:
+    """What a tree must have for a change to be for trees like it.
+
+    Attributes:
+        marker: what must hold on the tree that the series is put on, before any change of it.
+        reason: why the change is for such trees only.
+    """
+
+    marker: UpstreamMarker
+    reason: str
+
+    @property
+    def path(self) -> str:
+        """File of the tree that is looked at."""
+        return self.marker.path
+
+    def __str__(self) -> str:
+        return f"{self.marker} ({self.reason})"
+
+
+@dataclass(frozen=True)
 class Change:
     """One commit of the stack.
 
@@ -69,6 +90,7 @@ class Change:
         test_plan: commands for a reviewer, one a line.
         labels: labels for a new pull request, for ``ghstack submit --label``.
         cc: accounts to notify, without ``@``.
+        only_where: conditions, all of which must hold on a tree; on others the change is left out.
     """
 
     id: str
@@ -84,6 +106,7 @@ class Change:
     test_plan: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     cc: tuple[str, ...] = ()
+    only_where: tuple[Applicability, ...] = ()
 
 
 @dataclass(frozen=True)

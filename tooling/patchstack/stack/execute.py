@@ -165,6 +165,8 @@ def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
     for fate in links.fates:
         if fate.becomes is Become.LEFT_OUT:
             yield f"--only leaves out '{fate.change}', which has a pull request{kept}"
+        elif fate.becomes is Become.NOT_APPLICABLE:
+            yield f"{fate}; the branch as it was is kept as {backup}" if backup else str(fate)
         elif fate.next_command or (fate.note and fate.becomes is Become.NEW):
             yield str(fate)
 
