@@ -86,6 +86,10 @@ class CxxEdit(Edit):
         nearest = nearest_to(at.file, self.place)
         return self.failed(anchor, problem, expected=self.place.matches, matches=at.lines, nearest=nearest)
 
+    @property
+    def result(self) -> tuple[str, ...]:
+        return (self.path, "text", self.fragment.text.decode(errors="replace"))
+
     def introduces(self) -> tuple[Piece, ...]:
         return cxx_pieces(parse_cxx(self.fragment.text), self.path, in_a_tree=False)
 

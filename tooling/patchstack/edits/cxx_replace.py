@@ -12,7 +12,15 @@ from patchstack.edits.cxx_edit import CxxEdit, Located, identity, joined, named,
 from patchstack.edits.model import Outcome, Status
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, parse_cxx
-from patchstack.source.text import Splice, apply_splices, digest, line_ending, with_line_ending
+from patchstack.source.text import (
+    Splice,
+    apply_splices,
+    digest,
+    find_lines,
+    line_ending,
+    lines_end,
+    with_line_ending,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +32,14 @@ class ReplaceDefinition(CxxEdit):
 
     Attributes:
         replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
+        written: the same of the texts that earlier changes of the series put there.
     """
 
     kind: ClassVar[str] = "replace-definition"
     merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT, Status.DIFFERENT)
     noun: ClassVar[str] = "definitions"
-    replaces: tuple[str, ...]
+    replaces: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
     def describe(self) -> str:
         return f"replace {self.place.kind} {self.place.name}"
@@ -39,12 +49,17 @@ class ReplaceDefinition(CxxEdit):
         if at.hit is None:
             return self._not_found(at)
         old = data[at.hit.start : at.hit.end]
-        if digest(old) == digest(self.fragment.text):
+        if digest(old) == digest(self.fragment.text) or self._is_whole(data, at.hit):
             return Outcome(Status.SATISFIED, anchor, at.lines)
-        if digest(old) not in self.replaces:
+        if digest(old) not in (*self.replaces, *self.written):
             problem = f"{self.place.name} is not a version the series knows (its digest is {digest(old)})"
             return self.failed(anchor, problem, matches=at.lines, status=Status.DIFFERENT)
         return self._put(tree, at, at.hit)
+
+    def _is_whole(self, data: bytes, hit: Hit) -> bool:
+        """Whether the definition is the fragment's, with all that the fragment has beside it."""
+        at = find_lines(data, self.fragment.text)
+        return at is not None and at <= hit.start and hit.end <= lines_end(data, at, self.fragment.text)
 
     def _put(self, tree: Tree, at: Located, hit: Hit) -> Outcome:
         data = at.file.data

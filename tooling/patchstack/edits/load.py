@@ -101,14 +101,19 @@ def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
 def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
     place = load_place(section, keys=("definition",))
+    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section))
+
+
+def _digests(section: Section) -> tuple[str, ...]:
+    """The texts that may go, by digest."""
     digests = section.texts("replaces")
-    if not digests or not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
+    if not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
         raise section.error(
-            "a replacement names what it replaces",
+            "a text that may go is named by its digest",
             line=section.line_of("replaces"),
-            expected="'replaces' with at least one digest, 'sha256:' and 16 hexadecimal digits",
+            expected="'replaces' with 'sha256:' and 16 hexadecimal digits for each",
         )
-    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=digests)
+    return digests
 
 
 def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
@@ -118,7 +123,7 @@ def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
             line=section.line_of("path"),
             expected=f"a file ending in {', '.join(PRIVATE_SUFFIXES)}",
         )
-    return RemoveUnusedDefinition(**shared, place=load_place(section, keys=("definition",)))
+    return RemoveUnusedDefinition(**shared, place=load_place(section, keys=("definition",)), replaces=_digests(section))
 
 
 def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:

@@ -159,6 +159,12 @@ class Edit(ABC):
         """What the parsed result of a clean textual merge has wrong; empty where it is what the edit does."""
         raise NotImplementedError(self.kind)
 
+    @property
+    def result(self) -> tuple[str, ...]:
+        """What the edit leaves in a tree, to be compared with other edits: where it puts it does not count."""
+        bare = dataclasses.replace(self, base=(), where="")
+        return (self.path, self.kind, repr(bare))
+
     def introduces(self) -> tuple[Piece, ...]:
         """The named things that the edit brings, as it brings them; nothing for edits that bring no names."""
         return ()

@@ -65,6 +65,10 @@ class PlacePythonFragment(PythonEdit):
         replaced = gathered(_piece(self.path, file, member, in_a_tree=True) for member in gone)
         return dataclasses.replace(self._appended(tree, cleared, hits[0]), replaced=replaced)
 
+    @property
+    def result(self) -> tuple[str, ...]:
+        return (self.path, "text", self.fragment.text.decode(errors="replace"))
+
     def introduces(self) -> tuple[Piece, ...]:
         own = PythonFile(textwrap.dedent(self.fragment.text.decode()).encode())
         return gathered(_piece(self.path, own, member, in_a_tree=False) for member in own.members(own.root))

@@ -14,6 +14,7 @@ from patchstack.planning.memo import remembered
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.parts import LANDED, compare, likeness
 from patchstack.planning.replacing import refuse_dangling
+from patchstack.planning.shared import SharedEdits
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import lacking, marker_holds, unmet_conditions
 from patchstack.series import Applicability, Change, Series
@@ -50,7 +51,7 @@ def plan_stack(
         )
     unmet = {change.id: unmet_conditions(change, tree) for change in series.changes}
     _refuse_not_applicable(unmet, only, replace)
-    planner = _Planner(replace)
+    planner = _Planner(series, replace)
     plans: list[ChangePlan] = []
     for change in selected:
         below = plans[-1].tree if plans else tree
@@ -106,8 +107,9 @@ class _Planner:
         torchgen_s: seconds spent in torchgen, which is another program, apart from planning itself.
     """
 
-    def __init__(self, replace: Collection[str]) -> None:
+    def __init__(self, series: Series, replace: Collection[str]) -> None:
         self.torchgen_s = 0.0
+        self._shared = SharedEdits(series)
         self._replace = replace
         self._is_whole = True  # whether every change below is in the tree as a whole, which torchgen needs
         self._made: list[Edit] = []  # edits that the tree has by now, for the bases of three-way merges
@@ -119,7 +121,7 @@ class _Planner:
         edits, after = self._edits(change, tree, replace=False)
         state = _state(edits, carried=carried, marked=any(markers.values()))
         has_some = state not in (ChangeState.ABSENT, ChangeState.IDENTICAL)
-        parts = compare(change.edits, tree) if has_some else ()
+        parts = compare((plan.edit for plan in edits if not plan.outcome.neutral), tree) if has_some else ()
         if carried and has_some and likeness(parts) >= LANDED:
             state = ChangeState.LANDED
         replaces = has_some and change.id in self._replace
@@ -131,13 +133,15 @@ class _Planner:
         is_there = state.is_carried and not replaces
         self._is_whole &= is_there or not _has_stopped(edits)
         self._made += _made(edits, state, replaces=replaces)
+        if is_there or not _has_stopped(edits):
+            self._shared.settle(change)
         return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after, parts, replaces)
 
     def _edits(self, change: Change, tree: Tree, *, replace: bool) -> tuple[list[EditPlan], Tree]:
         """The edits of a change, each on what the ones before it leave, and what all of them leave."""
         edits: list[EditPlan] = []
         for edit in change.edits:
-            outcome = self._outcome(edit, tree, edits, replace=replace)
+            outcome = self._shared.judged(change, edit, self._outcome(edit, tree, edits, replace=replace))
             edits.append(EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None))
             if outcome.after is not None:
                 tree = tree.with_files({edit.path: outcome.after})

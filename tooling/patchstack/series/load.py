@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.load import blob_ids, load_edit
+from patchstack.edits.written import with_written
 from patchstack.errors import ManifestError, UsageError
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
@@ -79,13 +82,33 @@ def load_series(name: str | None = None) -> Series:
             "a manifest format this version does not read", line=root.line_of("format"), expected=FORMAT, found=version
         )
     bases = _bases(root)
-    changes = tuple(_load_change(section, folder, overlay, bases) for section in root.sections("changes", "a change"))
+    changes = _with_written(_load_change(item, folder, overlay, bases) for item in root.sections("changes", "a change"))
     root.finish()
     unused = sorted(set(bases) - {edit.path for change in changes for edit in change.edits})
     if unused:
         raise root.error(f"'bases' names {unused[0]}, which no edit is made to", line=root.line_of("bases"))
     _check_unique(root, changes)
     return Series(folder.resolve().name, folder / "series.yaml", overlay, changes)
+
+
+def _with_written(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """The changes, each with what the ones below it wrote as text that it knows.
+
+    Raises:
+        ManifestError: a change replaces a definition and knows no text of it.
+    """
+    done: list[Change] = []
+    for change in changes:
+        edits = with_written(change.edits, (edit for earlier in done for edit in earlier.edits))
+        for edit in edits:
+            if isinstance(edit, ReplaceDefinition) and not (edit.replaces or edit.written):
+                raise ManifestError(
+                    "a replacement names what it replaces",
+                    where=edit.where,
+                    expected="'replaces' with at least one digest, or an earlier change that brings the definition",
+                )
+        done.append(dataclasses.replace(change, edits=edits))
+    return tuple(done)
 
 
 def _bases(root: Section) -> dict[str, tuple[str, ...]]:
