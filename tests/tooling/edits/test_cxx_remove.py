@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from edit_bench import edit_from, plan_on
+from edit_bench import edit_from, plan_on, write_series
 from patchstack.edits import Outcome, Status
 from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.errors import ManifestError
 from patchstack.series import load_series
+from patchstack.source.text import digest
 
 HELPER = "// Half of it.\ntemplate <typename T>\nT half_of(T a) {\n  return a / 2;\n}\n"
 USER = "void run() {\n  half_of(3);\n}\n"
 
 
-def removed(source: str, definition: str = "{function: half_of}") -> Outcome:
-    edit = edit_from(f"{{kind: remove-unused-definition, path: a.mm, definition: {definition}}}", {})
+def removed(source: str, definition: str = "{function: half_of}", more: str = "") -> Outcome:
+    keys = ", ".join(filter(None, (f"definition: {definition}", more)))
+    edit = edit_from(f"{{kind: remove-unused-definition, path: a.mm, {keys}}}", {})
     return plan_on(edit, source.encode())
 
 
@@ -46,7 +50,8 @@ def test_an_unused_definition_goes_with_its_comment_and_its_blank_line(before: s
 def test_a_definition_that_is_still_used_is_left_and_the_report_says_by_which_line(use: str) -> None:
     outcome = removed(f"{HELPER}\n{use}")
     assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
-    line = 1 + next(number for number, text in enumerate(use.splitlines()) if "half_of" in text)
+    before = f"{HELPER}\n".count("\n")
+    line = before + next(number for number, text in enumerate(use.splitlines(), 1) if "half_of" in text)
     assert outcome.note == f"left: line {line} uses it"
 
 
@@ -64,6 +69,68 @@ def test_two_definitions_of_the_name_are_a_conflict() -> None:
     outcome = removed("int half_of(int a) { return a; }\nint half_of(long a) { return 1; }\n")
     assert outcome.status is Status.CONFLICT
     assert outcome.matches == (1, 2)
+
+
+KERNEL = "// One thread a row.\ntemplate <typename T>\nkernel void rows(device T* a) {\n}\n"
+MACRO = '#define REGISTER_ROWS(T) \\\n  template [[host_name("rows_" #T)]] kernel void rows<T>(device T*);\n'
+CALLS = "REGISTER_ROWS(float);\nREGISTER_ROWS(half);\n"
+
+
+def known(text: str) -> str:
+    return f"replaces: ['{digest(text.encode())}']"
+
+
+class TestWhatTheHostFindsByName:
+    def test_goes_where_its_text_is_known(self) -> None:
+        outcome = removed(f"int a;\n\n{KERNEL}\nint b;\n", "{kernel: rows}", known(KERNEL))
+        assert (outcome.status, outcome.after) == (Status.APPLIES, b"int a;\n\nint b;\n")
+
+    @pytest.mark.parametrize("more", ["", known(KERNEL + "// later\n")], ids=["no digest", "another digest"])
+    def test_is_left_where_it_is_not(self, more: str) -> None:
+        outcome = removed(KERNEL, "{kernel: rows}", more)
+        assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
+        assert outcome.note == f"left: not a version the series knows (its digest is {digest(KERNEL.encode())})"
+
+    def test_a_kernel_is_left_while_a_macro_registers_it(self) -> None:
+        outcome = removed(f"{KERNEL}\n{MACRO}{CALLS}", "{kernel: rows}", known(KERNEL))
+        assert outcome.note == "left: line 7 uses it"
+
+    def test_a_macro_takes_its_registrations_along_and_then_the_kernel_is_unused(self) -> None:
+        source = f"int a;\n\n{KERNEL}\n{MACRO}\n{CALLS}\nint b;\n"
+        first = removed(source, "{macro: REGISTER_ROWS}", known(MACRO))
+        assert first.after is not None
+        assert b"REGISTER_ROWS" not in first.after
+        second = removed(first.after.decode(), "{kernel: rows}", known(KERNEL))
+        assert second.after == b"int a;\n\nint b;\n"
+
+    def test_a_macro_that_another_macro_calls_is_left(self) -> None:
+        outcome = removed(f"{MACRO}#define ALL() REGISTER_ROWS(float)\n", "{macro: REGISTER_ROWS}", known(MACRO))
+        assert outcome.note == "left: line 3 uses it"
+
+
+@pytest.mark.parametrize("kind", ["struct", "function"])
+def test_a_digest_keeps_what_upstream_edited_of_anything(kind: str) -> None:
+    text = {"struct": "struct half_of {\n};\n", "function": "int half_of() {\n}\n"}[kind]
+    assert removed(text, f"{{{kind}: half_of}}").after == b""
+    assert removed(text, f"{{{kind}: half_of}}", known(text)).after == b""
+    assert "not a version" in removed(text, f"{{{kind}: half_of}}", known("other")).note
+
+
+def test_what_an_earlier_change_wrote_needs_no_digest(tmp_path: Path) -> None:
+    manifest = """\
+format: 1
+changes:
+  - {id: one, title: One, message: message.md, upstream: [{defines: rows, path: a.metal}],
+     edits: [{kind: place-fragment, path: a.metal, fragment: rows, end_of: {file: end}}]}
+  - {id: two, title: Two, message: message.md, upstream: [{defines: columns, path: a.metal}],
+     edits: [{kind: remove-unused-definition, path: a.metal, definition: {kernel: rows}}]}
+"""
+    series = write_series(
+        tmp_path / "s", manifest, {"a.metal": f"// fragment: rows\n{KERNEL}// end fragment\n".encode()}
+    )
+    (removal,) = series.changes[1].edits
+    assert plan_on(removal, f"int a;\n\n{KERNEL}".encode()).after == b"int a;\n\n"
+    assert plan_on(removal, f"int a;\n\n{KERNEL.replace('row', 'line')}".encode()).after is None
 
 
 def test_a_header_is_refused_because_other_files_use_it() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkouts.lab import write_series
-from checkouts.sources import MANIFEST, TITLES
+from checkouts.sources import HOST, MANIFEST, TITLES
 from ghstack_hub import Pull, pull, url_of
 from patchstack.messages import parse_message
 
@@ -218,6 +218,54 @@ def test_upstream_that_has_a_change_without_naming_its_pull_request_leaves_it_op
     report = submitted.apply()
     assert fates(report)[-1] == (500, "left open", 0)
     assert any("no commit names the pull request" in warning for warning in report["warnings"])
+
+
+def only_where(contributor: Contributor, name: str) -> None:
+    """The second change is for trees whose host file defines a name, from now on."""
+    key = f"    only_where: [{{defines: {name}, path: {HOST}, reason: trees with {name}}}]\n"
+    old = "    message: fade_tests.md\n"
+    write_series(contributor.checkout.lab.series, {"series.yaml": (old, old + key)})
+
+
+def test_a_change_that_is_not_applicable_any_more_keeps_its_pull_request_open(submitted: Contributor) -> None:
+    before = submitted.checkout.tip()
+    only_where(submitted, "darken_mps")
+    report = submitted.apply()
+    assert fates(report) == [(500, "updated", 1), (502, "updated", 2), (501, "not applicable", 0)]
+    note = report["pull_requests"][2]["note"]
+    assert note.startswith("its change is for other trees (trees with darken_mps); it stays open until the change is ")
+    assert note.endswith(f"applicable again, or ghstack action --close {url_of(501)}")
+    assert submitted.checkout.tip(report["backup"]) == before
+    (warning,) = report["warnings"]
+    assert "#501 '[MPS] Test fade': not applicable" in warning
+    assert f"kept as {report['backup']}" in warning
+    assert submitted.submit_as_predicted() == {TITLES[0]: "Skipped", TITLES[2]: "Updated"}
+    assert submitted.hub.pulls() == THREE
+
+
+@pytest.mark.parametrize("lost", [(), ("reflogs",)], ids=["", "and the reflogs are gone"])
+def test_a_change_that_is_applicable_again_updates_the_pull_request_it_had(
+    submitted: Contributor, lost: tuple[str, ...]
+) -> None:
+    only_where(submitted, "darken_mps")
+    submitted.apply()
+    submitted.submit()
+    submitted.forget(*lost)
+    write_series(submitted.checkout.lab.series)
+    report = submitted.apply()
+    assert fates(report) == [(500, "updated", 1), (501, "updated", 2), (502, "updated", 3)]
+    assert "Created" not in submitted.submit_as_predicted().values()
+    assert submitted.hub.pulls() == THREE
+
+
+def test_a_change_that_landed_and_is_not_applicable_any_more_is_told_to_have_landed(submitted: Contributor) -> None:
+    submitted.hub.land(submitted.path, 500)
+    submitted.hub.land(submitted.path, 501)
+    submitted.pull_main()
+    only_where(submitted, "darken_mps")
+    report = submitted.apply()
+    assert fates(report) == [(502, "updated", 1), (500, "landed", 0), (501, "landed", 0)]
+    assert report["warnings"] == []
 
 
 def test_pull_requests_of_a_stack_applied_before_are_not_opened_twice_by_a_dry_run(submitted: Contributor) -> None:

@@ -222,6 +222,64 @@ MISTAKES = {
     "a missing fragment": Mistake(
         "series.yaml:20", "has no fragment 'tint_cpu'", "fragment: tint_mps", "fragment: tint_cpu"
     ),
+    "a layer that the overlay does not have": Mistake(
+        "series.yaml:5",
+        "the overlay has no layer 'bright'",
+        "    message: one.md",
+        "    overlay: bright\n    message: one.md",
+    ),
+    "a layer outside the overlay": Mistake(
+        "series.yaml:5", "the overlay has no layer '..'", "    message: one.md", "    overlay: ..\n    message: one.md"
+    ),
+    "a layer that is a file": Mistake(
+        "series.yaml:5",
+        "the overlay has no layer 'bright'",
+        "    message: one.md",
+        "    overlay: bright\n    message: one.md",
+        files={"overlay/bright": b"text\n"},
+    ),
+    "a fragment that neither the layer nor the rest has": Mistake(
+        "series.yaml:21",
+        "overlay/bright/ops/Tint.mm or ",
+        "    message: one.md",
+        "    overlay: bright\n    message: one.md",
+        files={
+            "overlay/bright/ops/Tint.mm": b"// fragment: other\nint a;\n// end fragment\n",
+            "overlay/ops/Tint.mm": b"// fragment: another\nint a;\n// end fragment\n",
+        },
+    ),
+    "conditions that are none": Mistake(
+        "series.yaml:5",
+        "'only_where' must be a list with at least one entry",
+        "    message: one.md",
+        "    only_where: []\n    message: one.md",
+    ),
+    "a condition without a reason": Mistake(
+        "series.yaml:6",
+        "a condition needs the key 'reason'",
+        "    message: one.md",
+        "    only_where:\n      - {dispatch: tint, key: MPS}\n    message: one.md",
+    ),
+    "a condition of a kind there is not": Mistake(
+        "series.yaml:6",
+        "a condition needs exactly one of dispatch, declares, defines",
+        "    message: one.md",
+        "    only_where:\n      - {lacks: tint, reason: none}\n    message: one.md",
+    ),
+    "a replacement of a text that is not known": Mistake(
+        "series.yaml:33",
+        "a replacement names what it replaces",
+        "      - kind: remove-python-entry\n",
+        "      - {kind: replace-definition, path: ops/Tint.mm, fragment: tint_mps, definition: {function: shade_mps}}\n"
+        "      - kind: remove-python-entry\n",
+    ),
+    "a digest that is none": Mistake(
+        "series.yaml:33",
+        "a text that may go is named by its digest",
+        "      - kind: remove-python-entry\n",
+        "      - {kind: remove-unused-definition, path: ops/Tint.mm, definition: {function: f}, replaces: [md5:0]}\n"
+        "      - kind: remove-python-entry\n",
+    ),
     "an unclosed fragment": Mistake(
         "overlay/ops/Tint.mm:2",
         "fragment 'tint_mps' is never closed",

@@ -16,7 +16,7 @@ from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
-from patchstack.planning.upstream import defined_names, lacking
+from patchstack.planning.upstream import defined_names, lacking, unmet_conditions
 from patchstack.series import Change, Requirement
 
 STATE = "state"
@@ -104,7 +104,7 @@ def refused_conditions(changes: tuple[Change, ...], tree: Tree, error: TreeError
     """The condition of every change on a tree that cannot be planned on, by change id."""
     found: dict[str, Condition] = {}
     for change in changes:
-        needs = list(_lacking(change, tree))
+        needs = [] if _is_left_out(change, tree) else list(_lacking(change, tree))
         state = Facet(STATE, REFUSED, needs_person=True, detail="" if needs else error.problem)
         found[change.id] = Condition(_by_name([state, *needs]))
     return found
@@ -148,6 +148,13 @@ def _edit_facet(plan: EditPlan) -> Facet:
         detail=str(conflict) if conflict else f"{plan.edit.path}: {plan.edit.describe()}: {value}",
         conflict=conflict,
     )
+
+
+def _is_left_out(change: Change, tree: Tree) -> bool:
+    try:
+        return bool(unmet_conditions(change, tree))
+    except TreeError:  # which is why the tree is refused
+        return False
 
 
 def _lacking(change: Change, tree: Tree) -> Iterator[Facet]:

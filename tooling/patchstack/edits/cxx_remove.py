@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -69,7 +70,7 @@ class RemoveUnusedDefinition(Edit):
         calls = [d for d in file.definitions if (d.kind, d.name) == ("registration", thing.name)]
         gone = [thing, *(calls if thing.kind == "macro" else ())]
         after = without(file, gone)
-        user = _first_use(after, thing.name)
+        user = _first_use(file, thing.name, gone)
         if user:
             return Outcome(Status.SATISFIED, anchor, lines, note=f"left: line {user} uses it", neutral=True)
         lost = lost_beside(file, after, gone)
@@ -78,7 +79,10 @@ class RemoveUnusedDefinition(Edit):
         return Outcome(Status.APPLIES, anchor, lines, self.rung(tree), after.data, neutral=True)
 
 
-def _first_use(file: CxxFile, name: str) -> int:
-    """The line of the first use of a name outside comments, 0 where there is none."""
-    found = re.search(rb"\b%s\b" % re.escape(name.encode()), file.uncommented)
-    return line_number(file.data, found.start()) if found else 0
+def _first_use(file: CxxFile, name: str, gone: Iterable[Definition]) -> int:
+    """The line of the first use of a name outside comments and what goes, 0 where there is none."""
+    word = re.compile(rb"\b%s\b" % re.escape(name.encode()))
+    for found in word.finditer(file.uncommented):
+        if not any(thing.start <= found.start() < thing.end for thing in gone):
+            return line_number(file.data, found.start())
+    return 0

@@ -133,7 +133,7 @@ class _Planner:
         is_there = state.is_carried and not replaces
         self._is_whole &= is_there or not _has_stopped(edits)
         self._made += _made(edits, state, replaces=replaces)
-        if is_there or not _has_stopped(edits):
+        if is_there or not any(plan.outcome.conflict for plan in edits):
             self._shared.settle(change)
         return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after, parts, replaces)
 

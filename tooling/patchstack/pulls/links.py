@@ -313,7 +313,9 @@ def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan
     close = close_command(pull) if pull else ""
     if plan.unmet:
         reasons = " and ".join(condition.reason for condition in plan.unmet)
-        note = f"{reasons}; it stays open for a tree where its change is applicable, or until {close}"
+        note = (
+            f"its change is for other trees ({reasons}); it stays open until the change is applicable again, or {close}"
+        )
         return replace(fate, becomes=Become.NOT_APPLICABLE, note=note)
     note = "upstream has the change, but no commit names the pull request"
     return replace(fate, becomes=Become.LEFT_OPEN, note=note, next_command=close)
