@@ -20,10 +20,9 @@ def cache_dir() -> Path:
     Raises:
         TreeError: it cannot be created.
     """
-    named = os.environ.get("PATCHSTACK_CACHE")
-    where = named or "~/.cache/patchstack"
+    where = os.environ.get("PATCHSTACK_CACHE") or "~/.cache/patchstack"
     try:
-        base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "patchstack"
+        base = _named_folder()
         where = str(base)
         base.mkdir(parents=True, exist_ok=True)
         return base.resolve()
@@ -33,11 +32,21 @@ def cache_dir() -> Path:
         ) from None
 
 
+def _named_folder() -> Path:
+    """The cache folder as the environment names it, which may not be there.
+
+    Raises:
+        RuntimeError: there is no home folder.
+    """
+    named = os.environ.get("PATCHSTACK_CACHE")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "patchstack"
+
+
 def read_entry(place: Path) -> Any:
     """The JSON value remembered at ``place``, relative to the cache; ``None`` where it is not there or is damaged."""
     try:
-        return json.loads((cache_dir() / place).read_bytes())
-    except (OSError, ValueError, RecursionError, TreeError):
+        return json.loads((_named_folder() / place).read_bytes())
+    except (OSError, ValueError, RecursionError, RuntimeError):
         return None
 
 

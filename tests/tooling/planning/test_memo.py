@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from edit_bench import edit_from, tree_of
-from patchstack.edits import Outcome, Status
+from patchstack.edits import Edit, Outcome, Status
 from patchstack.git import Tree
-from patchstack.planning.memo import remembered, remembered_answer
+from patchstack.planning import memo
+from patchstack.planning.memo import Memory, remembered, remembered_answer
 
 PATH = "torch/lists.py"
 EDIT = edit_from(f"""{{kind: remove-python-entry, path: {PATH}, in: [{{assign: NAMES}}], entry: '"b"'}}""")
@@ -123,3 +124,43 @@ def test_where_there_is_no_cache_every_plan_is_made_anew(cache: Path) -> None:
     assert plan(SOURCE, counted).status is Status.APPLIES
     assert remembered_answer("q", b"x", lambda: True)
     assert counted.calls == 1
+
+
+class TestTheMemoryOfOneProcess:
+    def test_plans_an_edit_on_the_same_bytes_once_even_without_a_cache(
+        self, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache.write_text("a file in the place of the folder")
+        planned: list[bytes | None] = []
+        plan_ = type(EDIT).plan
+
+        def counted(edit: Edit, tree: Tree) -> Outcome:
+            planned.append(tree.read(PATH))
+            return plan_(EDIT, tree)
+
+        monkeypatch.setattr(type(EDIT), "plan", counted)
+        memory = Memory()
+        trees = [tree_of({PATH: source}) for source in (SOURCE, SOURCE + b"# more\n", SOURCE)]
+        first, other, again = (memory.outcome(EDIT, tree) for tree in trees)
+        assert first is again
+        assert first != other
+        assert planned == [SOURCE, SOURCE + b"# more\n"]
+
+    def test_plans_anew_where_the_file_is_not_there(self) -> None:
+        memory = Memory()
+        assert memory.outcome(EDIT, tree_of({PATH: SOURCE})).status is Status.APPLIES
+        assert memory.outcome(EDIT, tree_of({"other.py": b""})).status is Status.CONFLICT
+
+    def test_tells_two_edits_of_one_file_apart(self) -> None:
+        other = edit_from(f"""{{kind: remove-python-entry, path: {PATH}, in: [{{assign: NAMES}}], entry: '"a"'}}""")
+        memory, tree = Memory(), tree_of({PATH: SOURCE})
+        assert memory.outcome(EDIT, tree).after != memory.outcome(other, tree).after
+
+    def test_forgets_what_was_not_used_for_longest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memo, "_MOST_BYTES", 3 * len(SOURCE))
+        memory = Memory()
+        sources = [SOURCE + b"#%d\n" % number for number in range(9)]
+        kept = [memory.outcome(EDIT, tree_of({PATH: source})) for source in sources]
+        assert memory.outcome(EDIT, tree_of({PATH: sources[-1]})) is kept[-1]
+        assert memory.outcome(EDIT, tree_of({PATH: sources[0]})) == kept[0]
+        assert memory.outcome(EDIT, tree_of({PATH: sources[0]})) is not kept[0]

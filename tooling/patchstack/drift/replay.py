@@ -16,6 +16,7 @@ from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import MissingObjectError, TreeError
 from patchstack.git import GitCommitHash, Repository, Tree, TreeEntry
 from patchstack.planning import plan_stack
+from patchstack.planning.memo import Memory
 from patchstack.series import Series
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
@@ -54,6 +55,7 @@ class Replay:
         self.visited = 0
         self._series = _without_torchgen(series)
         self._on_visit = on_visit
+        self._memory = Memory()
         self._keys: dict[GitCommitHash, Key] = {}
         self._conditions: dict[Key, Mapping[str, Condition]] = {}
 
@@ -76,13 +78,14 @@ class Replay:
 
     def _key(self, commit: GitCommitHash) -> Key:
         if commit not in self._keys:
-            tree = Tree.at(self.repository, commit)
+            tree = self._memory.tree(self.repository, commit)
             self._keys[commit] = tuple(tree.entry(path) for path in self.paths)
         return self._keys[commit]
 
     def _plan(self, commit: GitCommitHash) -> Mapping[str, Condition]:
         try:
-            return conditions_of(plan_stack(self.repository, self._series, commit, ask_history=False))
+            plan = plan_stack(self.repository, self._series, commit, ask_history=False, memory=self._memory)
+            return conditions_of(plan)
         except MissingObjectError as error:  # a file that was not fetched must not pass for one that upstream took away
             error.where = f"{commit[:12]}:{error.where}"
             raise

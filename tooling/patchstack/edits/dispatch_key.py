@@ -8,7 +8,12 @@ from typing import ClassVar
 
 from patchstack.edits.model import Edit, Outcome, Status, closest
 from patchstack.git import Tree
-from patchstack.source.native_functions import FunctionEntry, NativeFunctions, YamlSyntaxError
+from patchstack.source.native_functions import (
+    FunctionEntry,
+    NativeFunctions,
+    YamlSyntaxError,
+    parse_native_functions,
+)
 from patchstack.source.pieces import Piece
 from patchstack.source.text import Splice, apply_splices, indentation, line_end, line_ending, line_number
 
@@ -38,7 +43,7 @@ class AddDispatchKey(Edit):
         data = tree.read(self.path)
         if data is None:
             return self.missing_file(tree)
-        functions = NativeFunctions(data)
+        functions = parse_native_functions(data)
         try:
             entries = functions.find(self.op)
         except YamlSyntaxError as error:
@@ -73,7 +78,7 @@ class AddDispatchKey(Edit):
         data = tree.read(self.path)
         if planned.status is not Status.DIFFERENT or data is None:
             return planned
-        (entry,) = NativeFunctions(data).find(self.op)
+        (entry,) = parse_native_functions(data).find(self.op)
         at, old = next((n, line) for n, line in enumerate(entry.dispatch) if self.key in line.keys)
         wanted = _lines(entry)
         rest = tuple(key for key in old.keys if key != self.key)
@@ -106,7 +111,7 @@ class AddDispatchKey(Edit):
     def counterparts(self, tree: Tree) -> tuple[Piece, ...]:
         data = tree.read(self.path) or b""
         try:
-            found = NativeFunctions(data).find(self.op)
+            found = parse_native_functions(data).find(self.op)
         except YamlSyntaxError:
             return ()
         return tuple(self._piece(data, entry) for entry in found if entry.function_for(self.key) is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,8 @@ from patchstack.git.process import GitCommandError, LineServer, run_git
 
 # How ``cat-file --batch`` dies, instead of saying "missing", over an object that a partial clone would have to fetch.
 _NOT_FETCHED = "promisor remote"
+
+_MOST_BLOB_BYTES = 16 << 20
 
 
 class Repository:
@@ -31,6 +34,7 @@ class Repository:
         self.common_dir = common_dir
         self.is_bare = is_bare
         self._objects = LineServer(root, ["cat-file", "--batch"])
+        self._blobs: OrderedDict[str, bytes] = OrderedDict()
 
     @classmethod
     def open(cls, path: Path) -> Repository:
@@ -120,6 +124,24 @@ class Repository:
         content = self._objects.read_exactly(int(size))
         self._objects.read_exactly(1)
         return kind, GitObjectHash(hash_), content
+
+    def read_blob(self, hash_: GitObjectHash, *, at_most: int) -> bytes | None:
+        """The content of a blob, ``None`` where it is missing; the last few are kept, since an id names a content.
+
+        Raises:
+            TreeError: as for :meth:`read_object`.
+        """
+        if hash_ in self._blobs:
+            self._blobs.move_to_end(hash_)
+            return self._blobs[hash_]
+        found = self.read_object(hash_, at_most=at_most)
+        if found is None:
+            return None
+        self._blobs[hash_] = found[2]
+        kept = sum(map(len, self._blobs.values()))
+        while kept > _MOST_BLOB_BYTES and len(self._blobs) > 1:
+            kept -= len(self._blobs.popitem(last=False)[1])
+        return found[2]
 
     def resolve_commit(self, name: str) -> GitCommitHash | None:
         """The commit that ``name`` points to (tags peeled), or ``None``."""

@@ -30,13 +30,19 @@ class Tree:
         self._directories: dict[GitObjectHash, dict[str, TreeEntry]] = {}
 
     @classmethod
-    def at(cls, repository: Repository, commit: str) -> Tree:
+    def at(cls, repository: Repository, commit: str, *, like: Tree | None = None) -> Tree:
         """The tree of a commit.
+
+        Args:
+            like: a tree of the same repository, most of whose folders are the same.
 
         Raises:
             UsageError: no such commit.
         """
-        return cls(repository, repository.commit(commit).tree)
+        tree = cls(repository, repository.commit(commit).tree)
+        if like is not None:
+            tree._directories = like._directories  # ids name content: the cache holds for every tree
+        return tree
 
     def with_files(self, files: Mapping[str, bytes]) -> Tree:
         """The same tree with ``files`` laid over it."""
@@ -106,13 +112,13 @@ class Tree:
             )
             raise TreeError("not a regular file", where=path, expected="a file", found=kind)
         try:
-            found = self.repository.read_object(entry.hash, at_most=MAX_FILE_BYTES)
+            content = self.repository.read_blob(entry.hash, at_most=MAX_FILE_BYTES)
         except TreeError as error:
             error.where = path
             raise
-        if found is None:
+        if content is None:
             raise self._missing(entry.hash, path)
-        return found[2]
+        return content
 
     def blob_hash(self, path: str) -> GitBlobHash | None:
         """The id of the blob that ``base`` holds at ``path``; ``None`` where it was replaced or is not there."""

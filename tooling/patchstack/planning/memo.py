@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +18,51 @@ from typing import Any, TypeVar
 
 from patchstack.cache import read_entry, write_entry
 from patchstack.edits import Conflict, Edit, Outcome, Rung, Status
-from patchstack.git import Tree
-from patchstack.source.text import Splice, apply_splices
+from patchstack.git import Repository, Tree
+from patchstack.source.text import Splice, apply_splices, one_splice
 
 T = TypeVar("T")
 _CODE = ("edits", "planning", "source")
+_MOST_BYTES = 48 << 20
+
+
+class Memory:
+    """What edits came to on files in one process, in front of the cache: trees of one history are mostly the same.
+
+    The least recently used outcomes go when the contents they hold are too many.
+    """
+
+    def __init__(self) -> None:
+        self._tree: Tree | None = None
+        self._outcomes: OrderedDict[tuple[Edit, bytes, str], Outcome] = OrderedDict()
+        self._bytes = 0
+
+    def tree(self, repository: Repository, commit: str) -> Tree:
+        """The tree of a commit, with what is known of the folders of the one before.
+
+        Raises:
+            UsageError: no such commit.
+        """
+        self._tree = Tree.at(repository, commit, like=self._tree)
+        return self._tree
+
+    def outcome(self, edit: Edit, tree: Tree) -> Outcome:
+        """``edit.plan(tree)``, from memory or the cache where this very edit was planned on these very bytes before."""
+        data = tree.read(edit.path)
+        if data is None:
+            return edit.plan(tree)
+        entry = tree.entry(edit.path)
+        key = (edit, data, entry.hash if entry else "")
+        known = self._outcomes.get(key)
+        if known is not None:
+            self._outcomes.move_to_end(key)
+            return known
+        outcome = self._outcomes[key] = remembered(edit, tree, edit.plan)
+        self._bytes += len(outcome.after or b"")
+        while self._bytes > _MOST_BYTES:
+            _, oldest = self._outcomes.popitem(last=False)
+            self._bytes -= len(oldest.after or b"")
+        return outcome
 
 
 def remembered(edit: Edit, tree: Tree, plan: Callable[[Tree], Outcome]) -> Outcome:
@@ -71,9 +112,15 @@ def _as_bool(stored: Any) -> bool:
 
 def _place(data: bytes, *parts: str) -> Path:
     """Where in the cache the memory of a question about a file is kept."""
-    text = "\0".join((_code_version(), hashlib.sha256(data).hexdigest(), *parts))
+    text = "\0".join((_code_version(), _digest(data), *parts))
     key = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     return Path("plans", key[:2], f"{key}.json")
+
+
+@lru_cache(maxsize=16)
+def _digest(content: bytes) -> str:
+    """What identifies a content; several questions are asked about one."""
+    return hashlib.sha256(content).hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -100,7 +147,7 @@ def _read(place: Path, data: bytes) -> Outcome | None:
         after = None
         if splice is not None:
             after = apply_splices(data, [Splice(splice[0], splice[1], base64.b64decode(splice[2]))])
-            if hashlib.sha256(after).hexdigest() != stored["after"]:
+            if _digest(after) != stored["after"]:
                 return None
         return Outcome(
             Status(stored["status"]),
@@ -122,8 +169,8 @@ def _write(place: Path, data: bytes, outcome: Outcome) -> None:
         "anchor": outcome.anchor,
         "matches": outcome.matches,
         "rung": outcome.rung.value if outcome.rung else None,
-        "splice": None if outcome.after is None else _one_splice(data, outcome.after),
-        "after": None if outcome.after is None else hashlib.sha256(outcome.after).hexdigest(),
+        "splice": None if outcome.after is None else _stored(one_splice(data, outcome.after)),
+        "after": None if outcome.after is None else _digest(outcome.after),
         "conflict": dataclasses.asdict(outcome.conflict) if outcome.conflict else None,
         "note": outcome.note,
         "neutral": outcome.neutral,
@@ -131,20 +178,5 @@ def _write(place: Path, data: bytes, outcome: Outcome) -> None:
     write_entry(place, stored)
 
 
-def _one_splice(before: bytes, after: bytes) -> tuple[int, int, str]:
-    """The shortest single splice that turns one content into the other."""
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
-    return head, len(before) - tail, base64.b64encode(after[head : len(after) - tail]).decode()
-
-
-def _common(left: bytes, right: bytes) -> int:
-    """Length of the common prefix, by bisection: comparing slices is what bytes are fast at."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[:middle] == right[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _stored(splice: Splice) -> tuple[int, int, str]:
+    return splice.start, splice.end, base64.b64encode(splice.replacement).decode()

@@ -10,7 +10,7 @@ from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.history import commits_behind
-from patchstack.planning.memo import remembered
+from patchstack.planning.memo import Memory
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.parts import LANDED, compare, likeness
 from patchstack.planning.replacing import refuse_dangling
@@ -29,6 +29,7 @@ def plan_stack(
     only: Collection[str] = (),
     replace: Collection[str] = (),
     ask_history: bool = True,
+    memory: Memory | None = None,
 ) -> StackPlan:
     """Plan the changes of a series on top of a commit.
 
@@ -36,6 +37,7 @@ def plan_stack(
         only: ids of the changes to plan; empty for all.
         replace: ids of the changes that replace what the tree has in their place.
         ask_history: whether to look for the upstream commit behind each conflict, which can take seconds.
+        memory: what was planned before in this process; for plans on many trees.
 
     Raises:
         UsageError: ``only`` or ``replace`` names a change that the series does not have, that is left out or not
@@ -44,14 +46,15 @@ def plan_stack(
     """
     started = time.perf_counter()
     selected = _select(series, only, replace)
-    tree = Tree.at(repository, onto)
+    memory = memory or Memory()
+    tree = memory.tree(repository, onto)
     if not tree.exists(FUNCTIONS_PATH):
         raise TreeError(
             "not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="apply-stack --repo PATH"
         )
     unmet = {change.id: unmet_conditions(change, tree) for change in series.changes}
     _refuse_not_applicable(unmet, only, replace)
-    planner = _Planner(series, replace)
+    planner = _Planner(series, replace, memory)
     plans: list[ChangePlan] = []
     for change in selected:
         below = plans[-1].tree if plans else tree
@@ -107,8 +110,9 @@ class _Planner:
         torchgen_s: seconds spent in torchgen, which is another program, apart from planning itself.
     """
 
-    def __init__(self, series: Series, replace: Collection[str]) -> None:
+    def __init__(self, series: Series, replace: Collection[str], memory: Memory) -> None:
         self.torchgen_s = 0.0
+        self._memory = memory
         self._shared = SharedEdits(series)
         self._replace = replace
         self._is_whole = True  # whether every change below is in the tree as a whole, which torchgen needs
@@ -150,7 +154,7 @@ class _Planner:
     def _outcome(self, edit: Edit, tree: Tree, earlier: list[EditPlan], *, replace: bool) -> Outcome:
         if isinstance(edit, RegenerateShim):
             return self._regenerated(edit, tree, earlier)
-        outcome = edit.replace(tree) if replace else remembered(edit, tree, edit.plan)
+        outcome = edit.replace(tree) if replace else self._memory.outcome(edit, tree)
         if outcome.status is Status.DIFFERENT and replace:
             return outcome
         below = [*self._made, *(plan.edit for plan in earlier)]

@@ -8,7 +8,7 @@ from patchstack.git import Tree
 from patchstack.planning.memo import remembered_answer
 from patchstack.series import Applicability, Change, Requirement, UpstreamMarker
 from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import NativeFunctions, YamlSyntaxError
+from patchstack.source.native_functions import YamlSyntaxError, parse_native_functions
 from patchstack.source.python import parse_python
 
 
@@ -23,7 +23,7 @@ def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:
         return False
     if marker.kind == "dispatch":
         try:
-            entries = NativeFunctions(data).find(marker.name)
+            entries = parse_native_functions(data).find(marker.name)
         except YamlSyntaxError as error:
             raise TreeError(
                 f"the entry of {marker.name} cannot be read: {error.problem}", where=f"{marker.path}:{error.line}"

@@ -116,8 +116,11 @@ def skeleton(data: bytes) -> Skeleton:
     return result
 
 
+_BLANKED = bytes(byte if byte in b"\r\n" else ord(" ") for byte in range(256))
+
+
 def _blank(text: bytearray, start: int, end: int) -> None:
-    text[start:end] = re.sub(rb"[^\r\n]", b" ", bytes(text[start:end]))
+    text[start:end] = text[start:end].translate(_BLANKED)
 
 
 def _blank_matches(text: bytearray, pattern: re.Pattern[bytes]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import yaml
 
@@ -167,6 +168,12 @@ class NativeFunctions:
             start + _bytes_before(text, key.start_mark.index),
             start + _bytes_before(text, value.end_mark.index),
         )
+
+
+@lru_cache(maxsize=4)
+def parse_native_functions(data: bytes) -> NativeFunctions:
+    """Index a file; several edits and markers look at one."""
+    return NativeFunctions(data)
 
 
 def _require_text(node: yaml.Node, line: int) -> None:

@@ -17,7 +17,7 @@ import tree_sitter_python
 from tree_sitter import Language, Node, Parser, Tree
 
 from patchstack.source.python_layout import Brackets, Entry
-from patchstack.source.text import Splice, apply_splices, indentation, line_end, line_number, line_start
+from patchstack.source.text import Splice, apply_splices, indentation, line_end, line_number, line_start, one_splice
 
 _NESTING = (
     "if_statement",
@@ -289,11 +289,33 @@ class PythonFile:
 
 _REMEMBERED = 8
 _recent: OrderedDict[bytes, PythonFile] = OrderedDict()
+_ORIGINALS = 4
+_originals: OrderedDict[bytes, PythonFile] = OrderedDict()
+_FAR = 8
+"""A file is parsed from another version of it if no more than one part in so many is different."""
 
 
 def parse_python(data: bytes) -> PythonFile:
-    """Parse a file, or take it from the last few: the next edit of a file starts from what the one before left."""
-    return _recent[data] if data in _recent else remember_python(PythonFile(data))
+    """Parse a file, or take it from the last few: the next edit of a file starts from what the one before left.
+
+    Another version of a file that was parsed whole is parsed from that one: on many trees of one history, most of a
+    file is as it was.
+    """
+    if data not in _recent:
+        _originals[data] = _near(data) or PythonFile(data)
+        while len(_originals) > _ORIGINALS:
+            _originals.popitem(last=False)
+        remember_python(_originals[data])
+    return _recent[data]
+
+
+def _near(data: bytes) -> PythonFile | None:
+    for original in reversed(_originals.values()):
+        splice = one_splice(original.data, data)
+        if max(splice.end - splice.start, len(splice.replacement)) * _FAR < len(data):
+            file = original.spliced([splice])
+            return None if file.broken else file  # how a parser recovers may depend on where it came from
+    return None
 
 
 def remember_python(file: PythonFile) -> PythonFile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -37,6 +37,40 @@ def apply_splices(data: bytes, splices: Iterable[Splice]) -> bytes:
         at = splice.end
     out.append(data[at:])
     return b"".join(out)
+
+
+_BLOCKS = (1 << 14, 1 << 7, 1)
+
+
+def one_splice(before: bytes, after: bytes) -> Splice:
+    """The shortest single splice that turns one content into the other."""
+    head = _common_head(before, after)
+    tail = _common_tail(before, after, min(len(before), len(after)) - head)
+    return Splice(head, len(before) - tail, after[head : len(after) - tail])
+
+
+def _common_head(left: bytes, right: bytes) -> int:
+    """Length of the common beginning, in ever smaller blocks: comparing slices is what bytes are fast at."""
+    at, end = 0, min(len(left), len(right))
+    for block in _BLOCKS:
+        while at + block <= end and left[at : at + block] == right[at : at + block]:
+            at += block
+    return at
+
+
+def _common_tail(left: bytes, right: bytes, most: int) -> int:
+    """Length of the common end, up to ``most``."""
+    count = 0
+    for block in _BLOCKS:
+        while count + block <= most and _from_end(left, count, block) == _from_end(right, count, block):
+            count += block
+    return count
+
+
+def _from_end(content: bytes, count: int, block: int) -> bytes:
+    """The block that ends ``count`` bytes before the end."""
+    stop = len(content) - count
+    return content[stop - block : stop]
 
 
 def line_ending(data: bytes) -> bytes:
@@ -70,12 +104,35 @@ def line_end(data: bytes, offset: int) -> int:
 def find_lines(data: bytes, lines: bytes, start: int = 0, end: int | None = None) -> int | None:
     """Offset at which ``lines`` stand as whole lines, whatever their line endings; ``None`` where they do not."""
     plain = lines.replace(b"\r\n", b"\n").removesuffix(b"\n")
-    pattern = rb"\r?\n".join(map(re.escape, plain.split(b"\n"))) + rb"(?:\r?\n|\Z)"
     stop = len(data) if end is None else end
-    for match in re.compile(pattern).finditer(data, start, stop):
-        if match.start() == line_start(data, match.start()):
-            return match.start()
-    return None
+    ending = _only_ending(data)
+    starts = _mixed_starts(data, plain, start, stop) if ending is None else _starts(data, plain, ending, start, stop)
+    return next((at for at in starts if at == line_start(data, at)), None)
+
+
+def _only_ending(data: bytes) -> bytes | None:
+    """The ending of all lines of the file; ``None`` where they have not the same."""
+    crlf = data.count(b"\r\n") if b"\r" in data else 0
+    if not crlf:
+        return b"\n"
+    return b"\r\n" if crlf == data.count(b"\n") else None
+
+
+def _starts(data: bytes, plain: bytes, ending: bytes, start: int, stop: int) -> Iterator[int]:
+    text = with_line_ending(plain, ending)
+    at = data.find(text, start, stop)
+    while at >= 0:
+        if at + len(text) == stop or data.startswith(ending, at + len(text), stop):
+            yield at
+        at = data.find(text, at + 1, stop)
+
+
+def _mixed_starts(data: bytes, plain: bytes, start: int, stop: int) -> Iterator[int]:
+    pattern = re.compile(rb"\r?\n".join(map(re.escape, plain.split(b"\n"))) + rb"(?:\r?\n|\Z)")
+    match = pattern.search(data, start, stop)
+    while match:
+        yield match.start()
+        match = pattern.search(data, match.start() + 1, stop) if match.start() < stop else None
 
 
 def lines_end(data: bytes, at: int, lines: bytes) -> int:
