@@ -17,6 +17,7 @@ from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.history import anchor_name
 from patchstack.planning.parts import Part
 from patchstack.pulls import Become, PullFate
+from patchstack.series import in_words
 from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
@@ -190,7 +191,7 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
 def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
     """What the tree has of a change, then its edits; a change that upstream carries needs them only explained."""
     if change.unmet:
-        yield f"      left out, it is for trees in which {' and '.join(map(str, change.unmet))}"
+        yield f"      left out, it is for trees in which {in_words(change.unmet)}"
     if change.state is ChangeState.PRESENT and not change.replaces:
         yield f"      upstream has it: {', '.join(change.markers)} ({_likeness(change)}; --explain compares every edit)"
     if change.state is ChangeState.LANDED and not change.replaces:

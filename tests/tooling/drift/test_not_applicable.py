@@ -45,7 +45,7 @@ def test_the_commit_that_changed_it_is_named(upstream: Upstream, back: bool) -> 
     assert turn.commit.title == "Turn"
     assert drift.exit_code is ExitCode.CONFLICT
     if back:
-        lacks = "it lacks: Fade.mm defines darken_mps (trees with darken)"
+        lacks = "it is for trees in which Fade.mm defines darken_mps (trees with darken)"
         assert state_words(second) == [f"state absent -> not applicable ({lacks})"]
     else:
         assert state_words(second) == ["state not applicable -> absent"]

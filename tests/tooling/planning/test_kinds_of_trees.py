@@ -15,7 +15,7 @@ from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.errors import TreeError, UsageError
 from patchstack.planning import ChangePlan, ChangeState, StackPlan, plan_stack
 from patchstack.planning.shared import SharedEdits
-from patchstack.series import Applicability, Series, UpstreamMarker
+from patchstack.series import Applicability, Series, UpstreamMarker, in_words
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"
@@ -131,7 +131,7 @@ class TestAConditionThatATreeDoesNotMeet:
         assert [c.change.id for c in made.commits] == ["tint", "fast"]
         assert (made.blocked, list(made.conflicts())) == ((), [])
         left_out = change(made, "mend")
-        assert [str(c) for c in left_out.unmet] == ["Tint.mm defines walk (only upstream's tint is wrong)"]
+        assert in_words(left_out.unmet) == "Tint.mm defines walk (only upstream's tint is wrong)"
         assert (left_out.edits, dict(left_out.files), left_out.tree) == ((), {}, change(made, "tint").tree)
 
     def test_is_judged_on_the_tree_below_the_series(self, plan: Plan, series: Series) -> None:
@@ -177,6 +177,17 @@ class TestAConditionThatATreeDoesNotMeet:
             plan(BEFORE, only=["fast"])
         with pytest.raises(UsageError, match="'fast' builds on 'mend', which --only leaves out"):
             plan(AFTER, only=["fast"])
+
+    def test_does_not_hide_what_else_is_needed(self, plan: Plan) -> None:
+        tree = {**BEFORE, HOST: BEFORE[HOST] + b"\nvoid walk() {\n}\n"}
+        with pytest.raises(UsageError, match=r"builds on 'tint' and 'mend', .*--only tint --only mend --only fast"):
+            plan(tree, only=["fast"])
+
+    def test_gives_its_reason_once(self) -> None:
+        conditions = [Applicability(UpstreamMarker("dispatch", NATIVE, op, "MPS"), "trees of after") for op in "ab"]
+        conditions.append(Applicability(UpstreamMarker("defines", HOST, "c"), "the third"))
+        words = "a has an entry for MPS and b has an entry for MPS (trees of after) and Tint.mm defines c (the third)"
+        assert in_words(conditions) == words
 
     def test_leaves_requirements_of_the_change_unasked(self, plan: Plan, series: Series) -> None:
         assert [need.defines for c in series.changes for need in c.requires] == ["stride"]
@@ -242,7 +253,7 @@ class TestAHelperThatSeveralChangesBring:
         made = plan(BEFORE)
         mix = change(made, "fast").edits[0]
         assert (mix.outcome.status, mix.outcome.neutral) == (Status.SATISFIED, True)
-        assert mix.outcome.note == "already there, tint has it too"
+        assert mix.outcome.note == "tint has it too"
         assert HOST in change(made, "fast").files
 
     def test_that_upstream_has_makes_nobody_partial(self, plan: Plan) -> None:

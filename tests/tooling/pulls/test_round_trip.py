@@ -233,8 +233,8 @@ def test_a_change_that_is_not_applicable_any_more_keeps_its_pull_request_open(su
     report = submitted.apply()
     assert fates(report) == [(500, "updated", 1), (502, "updated", 2), (501, "not applicable", 0)]
     note = report["pull_requests"][2]["note"]
-    assert note.startswith("its change is for other trees (trees with darken_mps); it stays open until the change is ")
-    assert note.endswith(f"applicable again, or ghstack action --close {url_of(501)}")
+    assert note.startswith("its change is for trees in which Fade.mm defines darken_mps (trees with darken_mps); it ")
+    assert note.endswith(f"stays open until the change is applicable again, or ghstack action --close {url_of(501)}")
     assert submitted.checkout.tip(report["backup"]) == before
     (warning,) = report["warnings"]
     assert "#501 '[MPS] Test fade': not applicable" in warning

@@ -17,7 +17,7 @@ from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.upstream import defined_names, lacking, unmet_conditions
-from patchstack.series import Change, Requirement
+from patchstack.series import Change, Requirement, in_words
 
 STATE = "state"
 REFUSED = "refused"
@@ -112,9 +112,8 @@ def refused_conditions(changes: tuple[Change, ...], tree: Tree, error: TreeError
 
 def _condition(plan: ChangePlan, blocked: bool) -> Condition:
     is_absent = plan.state is ChangeState.ABSENT
-    signs = "; ".join(
-        [*(f"it lacks: {condition}" for condition in plan.unmet), *(w for w, holds in plan.markers.items() if holds)]
-    )
+    signs = "; ".join(words for words, holds in plan.markers.items() if holds)
+    signs = f"it is for trees in which {in_words(plan.unmet)}" if plan.unmet else signs
     state = Facet(STATE, plan.state.value, blocked and not is_absent, detail=signs)
     if not is_absent and not blocked:  # its edits have nothing to do, whatever their anchors look like
         return Condition({STATE: state})

@@ -17,7 +17,7 @@ from patchstack.planning.replacing import refuse_dangling
 from patchstack.planning.shared import SharedEdits
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import lacking, marker_holds, unmet_conditions
-from patchstack.series import Applicability, Change, Series
+from patchstack.series import Applicability, Change, Series, in_words
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
 
@@ -59,8 +59,8 @@ def plan_stack(
     for change in selected:
         below = plans[-1].tree if plans else tree
         plans.append(_left_out(change, below, why) if (why := unmet[change.id]) else planner.change(change, below))
-    _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     _refuse_unmet_needs(series, plans, unmet, tree)
+    _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     moved_by = commits_behind(repository, onto, plans) if ask_history else {}
     total = time.perf_counter() - started
     seconds = {"plan": total - planner.torchgen_s, "torchgen": planner.torchgen_s}
@@ -90,9 +90,8 @@ def _refuse_not_applicable(
     for option, names in (("--only", only), ("--replace", replace)):
         for name in names:
             if unmet[name]:
-                conditions = " and ".join(map(str, unmet[name]))
                 raise UsageError(
-                    f"change '{name}' is not applicable: it is for trees in which {conditions}",
+                    f"change '{name}' is not applicable: it is for trees in which {in_words(unmet[name])}",
                     where=f"{option} {name}",
                     next_command=f"leave {option} {name} out, or --onto a tree that it is for",
                 )
@@ -228,11 +227,11 @@ def _refuse_unmet_needs(
     planned = {plan.change.id for plan in plans}
     by_id = {change.id: change for change in series.changes}
     for plan in plans:
-        for needed in plan.change.needs:
-            if needed in planned or plan.state.is_carried or unmet[needed]:
-                continue
-            if not all(marker_holds(marker, tree) for marker in by_id[needed].upstream):
-                raise UsageError(
-                    f"change '{plan.change.id}' builds on '{needed}', which --only leaves out and this tree lacks",
-                    next_command=f"--only {needed} --only {plan.change.id}",
-                )
+        left_out = [n for n in plan.change.needs if n not in planned and not plan.state.is_carried and not unmet[n]]
+        missing = [n for n in left_out if not all(marker_holds(marker, tree) for marker in by_id[n].upstream)]
+        if missing:
+            names = " and ".join(f"'{name}'" for name in missing)
+            raise UsageError(
+                f"change '{plan.change.id}' builds on {names}, which --only leaves out and this tree lacks",
+                next_command=" ".join(f"--only {name}" for name in (*missing, plan.change.id)),
+            )

@@ -36,4 +36,4 @@ class SharedEdits:
             return outcome
         if outcome.conflict is not None and not self._settled.intersection(others):
             return outcome
-        return dataclasses.replace(outcome, neutral=True, conflict=None, note=f"already there, {others[0]} has it too")
+        return dataclasses.replace(outcome, neutral=True, conflict=None, note=f"{others[0]} has it too")

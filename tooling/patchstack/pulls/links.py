@@ -22,7 +22,7 @@ from patchstack.pulls.history import Earlier, Source, earlier_commits, looked_at
 from patchstack.pulls.landed import Landing, find_landings
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import read_settings
-from patchstack.series import Change
+from patchstack.series import Change, in_words
 from patchstack.stack.branch import Branch
 from patchstack.stack.identify import Evidence, Identifier, Identity
 from patchstack.stack.record import Made
@@ -312,9 +312,9 @@ def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan
         return replace(fate, note="--only leaves out its change")
     close = close_command(pull) if pull else ""
     if plan.unmet:
-        reasons = " and ".join(condition.reason for condition in plan.unmet)
+        trees = in_words(plan.unmet)
         note = (
-            f"its change is for other trees ({reasons}); it stays open until the change is applicable again, or {close}"
+            f"its change is for trees in which {trees}; it stays open until the change is applicable again, or {close}"
         )
         return replace(fate, becomes=Become.NOT_APPLICABLE, note=note)
     note = "upstream has the change, but no commit names the pull request"

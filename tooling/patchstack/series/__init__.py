@@ -1,7 +1,7 @@
 """The declarative side: which changes, in which order, with which message and edits."""
 
 from patchstack.series.load import find_series, load_series, series_names
-from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker
+from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker, in_words
 
 __all__ = [
     "Applicability",
@@ -10,6 +10,7 @@ __all__ = [
     "Series",
     "UpstreamMarker",
     "find_series",
+    "in_words",
     "load_series",
     "series_names",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,8 +69,13 @@ class Applicability:
         """File of the tree that is looked at."""
         return self.marker.path
 
-    def __str__(self) -> str:
-        return f"{self.marker} ({self.reason})"
+
+def in_words(conditions: Iterable[Applicability]) -> str:
+    """The conditions as a clause, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for condition in conditions:
+        by_reason.setdefault(condition.reason, []).append(str(condition.marker))
+    return " and ".join(f"{' and '.join(markers)} ({reason})" for reason, markers in by_reason.items())
 
 
 @dataclass(frozen=True)
