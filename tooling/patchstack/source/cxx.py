@@ -315,6 +315,8 @@ def parse_cxx(data: bytes) -> CxxFile:
 
 def without_arguments(name: str) -> str:
     """A name as written, without blanks and template arguments: ``Foo<T, 2>::bar<int>`` is ``Foo::bar``."""
+    if name.isidentifier() and not name.startswith("operator"):  # as most are
+        return name
     head, keyword, symbol = name.partition("operator")
     if keyword and (head[-1:].isalnum() or head[-1:] == "_" or symbol[:1].isalnum() or symbol[:1] == "_"):
         head, keyword, symbol = name, "", ""
