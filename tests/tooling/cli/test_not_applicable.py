@@ -9,6 +9,9 @@ import pytest
 from checkouts import Checkout
 from checkouts.lab import write_series
 from checkouts.sources import HOST, METAL, TITLES, TREE
+from patchstack.git import GitCommitHash, Repository
+from patchstack.series import load_series
+from stackproof.target import Target, stack_commits
 
 STATES = ["absent", "not applicable", "absent"]
 KEPT = [TITLES[0], TITLES[2]]
@@ -70,6 +73,22 @@ def test_the_stack_is_numbered_and_mailed_without_it_and_the_same_when_made_agai
     skipping.git("switch", "-q", "--detach", "main")
     skipping.git("am", "-q", "--keep-non-patch", *first["patches"])
     assert skipping.tip("HEAD^{tree}") == skipping.tip(f"{skipping.branch}^{{tree}}")
+
+
+def test_each_commit_is_judged_against_the_one_below_it_that_is_there(skipping: Checkout) -> None:
+    manifest = skipping.lab.series / "series.yaml"
+    head, *changes = manifest.read_text().split("  - id: ")
+    changes[1] = changes[1].replace("ops: [fade]", "ops: [wash]")
+    manifest.write_text("  - id: ".join([head, *changes]))
+    skipping.run().require()
+    commits = [GitCommitHash(skipping.tip(name)) for name in ("main", f"{skipping.branch}~1", skipping.branch)]
+    with Repository.open(skipping.path) as repository:
+        target = Target(repository, commits[0], commits[-1])
+        found = stack_commits(target, load_series(str(skipping.lab.series)))
+    assert [(c.title, c.base, c.commit, c.ops) for c in found] == [
+        (TITLES[0], commits[0], commits[1], ("fade",)),
+        (TITLES[2], commits[1], commits[2], ("fade",)),
+    ]
 
 
 def test_on_a_tree_of_its_own_kind_the_change_is_back_in_its_place(skipping: Checkout) -> None:
