@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,7 @@ from patchstack.errors import TreeError, UsageError
 from patchstack.planning import ChangePlan, ChangeState, StackPlan, plan_stack
 from patchstack.planning.shared import SharedEdits
 from patchstack.series import Applicability, Series, UpstreamMarker, in_words
+from patchstack.source.text import digest
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"
@@ -87,8 +88,6 @@ Plan = Callable[..., StackPlan]
 
 @pytest.fixture
 def series(tmp_path: Path) -> Series:
-    from patchstack.source.text import digest
-
     manifest = MANIFEST.replace("UPSTREAM", digest(THEIRS.encode()))
     return write_series(tmp_path / "paint", manifest, {path: text.encode() for path, text in OVERLAY.items()})
 
@@ -282,6 +281,71 @@ class TestAHelperThatSeveralChangesBring:
         own = BEFORE[HOST] + f"\n{MIX}\nint fast_mix() {{\n}}\n".encode()
         parts = change(plan({**BEFORE, HOST: own}), "fast").parts
         assert [part.piece.name for part in parts if part.piece.name == "mix"] == []
+
+
+class TestTwoPlacesForOneText:
+    """A struct that takes the place of one kind of tree's own, and stands beside what the other kind has."""
+
+    OLD = b"struct Old {\n  int a;\n};\n"
+    MANIFEST = f"""\
+format: 1
+changes:
+  - id: pair
+    title: Pair
+    message: message.md
+    upstream: [{{defines: pair, path: {HOST}}}, {{defines: Pair, path: {HOST}}}]
+    edits:
+      - {{kind: replace-definition, path: {HOST}, fragment: Pair, definition: {{struct: Old}},
+         replaces: ["{digest(OLD)}"], optional: true}}
+      - {{kind: place-fragment, path: {HOST}, fragment: Pair, after: {{function: shade_mps}}}}
+      - {{kind: place-fragment, path: {HOST}, fragment: pair, end_of: {{file: end}}}}
+"""
+    NEW = b"struct Pair {\n  int a, b;\n};\n"
+    OVERLAY: ClassVar[Mapping[str, bytes]] = {
+        HOST: b"// fragment: Pair\n" + NEW + b"// end fragment\n// fragment: pair\nint pair;\n// end fragment\n"
+    }
+
+    @pytest.fixture
+    def pair(self, tmp_path: Path) -> Series:
+        return write_series(tmp_path / "pair", self.MANIFEST, self.OVERLAY)
+
+    def planned(self, plan: Plan, pair: Series, own: bytes) -> tuple[ChangePlan, bytes]:
+        made = plan({**BEFORE, HOST: BEFORE[HOST] + b"\n" + own}, of=pair)
+        return made.changes[0], tree_of(made)[HOST]
+
+    def test_the_text_lands_once_where_the_old_one_is_known(self, plan: Plan, pair: Series) -> None:
+        made, text = self.planned(plan, pair, self.OLD)
+        assert (made.state, text.count(self.NEW), text.count(b"Old")) == (ChangeState.ABSENT, 1, 0)
+        assert made.edits[1].outcome.note == "an edit before it brought it"
+
+    @pytest.mark.parametrize(
+        ("own", "note"),
+        [(b"int other;\n", "no such definition"), (b"struct Old {\n  long a;\n};\n", "left: Old is not a version")],
+        ids=["there is none", "it is another one"],
+    )
+    def test_it_stands_beside_what_the_tree_has_where_that_is_not_known(
+        self, plan: Plan, pair: Series, own: bytes, note: str
+    ) -> None:
+        made, text = self.planned(plan, pair, own)
+        assert (made.state, text.count(self.NEW), own in text) == (ChangeState.ABSENT, 1, True)
+        assert made.edits[0].outcome.note.startswith(note)
+        assert made.edits[0].outcome.neutral
+
+    @pytest.mark.parametrize("own", [OLD, b"int other;\n"])
+    def test_a_tree_that_has_it_has_nothing_left_to_get(self, plan: Plan, pair: Series, own: bytes) -> None:
+        _, text = self.planned(plan, pair, own)
+        again = plan({**BEFORE, HOST: text}, of=pair).changes[0]
+        assert (again.state, dict(again.files)) == (ChangeState.IDENTICAL, {})
+
+    def test_a_definition_that_is_there_twice_is_a_conflict_all_the_same(self, plan: Plan, pair: Series) -> None:
+        made, _ = self.planned(plan, pair, b"namespace a {\n" + self.OLD + b"}\nnamespace b {\n" + self.OLD + b"}\n")
+        assert "2 definitions match" in made.conflicts[0].problem
+
+    def test_without_the_word_the_tree_of_the_other_kind_would_stop_the_run(self, tmp_path: Path, plan: Plan) -> None:
+        """The seeded fault."""
+        strict = write_series(tmp_path / "strict", self.MANIFEST.replace(", optional: true", ""), self.OVERLAY)
+        made, _ = self.planned(plan, strict, b"int other;\n")
+        assert "0 definitions match" in made.conflicts[0].problem
 
 
 def test_an_entry_that_two_changes_take_out_is_no_conflict_for_the_second(

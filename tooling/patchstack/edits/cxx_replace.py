@@ -33,6 +33,7 @@ class ReplaceDefinition(CxxEdit):
     Attributes:
         replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
         written: the same of the texts that earlier changes of the series put there.
+        optional: a tree that has no such definition, or another text of it, is as good: it is left, and a note says so.
     """
 
     kind: ClassVar[str] = "replace-definition"
@@ -40,12 +41,15 @@ class ReplaceDefinition(CxxEdit):
     noun: ClassVar[str] = "definitions"
     replaces: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    optional: bool = False
 
     def describe(self) -> str:
-        return f"replace {self.place.kind} {self.place.name}"
+        return f"replace {self.place.kind} {self.place.name}{' where it is known' if self.optional else ''}"
 
     def _planned(self, tree: Tree, at: Located) -> Outcome:
         anchor, data = str(self.place), at.file.data
+        if at.hit is None and self.optional and not at.hits:
+            return Outcome(Status.SATISFIED, anchor, note="no such definition", neutral=True)
         if at.hit is None:
             return self._not_found(at)
         old = data[at.hit.start : at.hit.end]
@@ -53,6 +57,8 @@ class ReplaceDefinition(CxxEdit):
             return Outcome(Status.SATISFIED, anchor, at.lines)
         if digest(old) not in (*self.replaces, *self.written):
             problem = f"{self.place.name} is not a version the series knows (its digest is {digest(old)})"
+            if self.optional:
+                return Outcome(Status.SATISFIED, anchor, at.lines, note=f"left: {problem}", neutral=True)
             return self.failed(anchor, problem, matches=at.lines, status=Status.DIFFERENT)
         return self._put(tree, at, at.hit)
 

@@ -101,7 +101,8 @@ def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
 def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
     place = load_place(section, keys=("definition",))
-    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section))
+    optional = section.flag("optional")
+    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section), optional=optional)
 
 
 def _digests(section: Section) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Collection, Mapping, Sequence
 
@@ -145,6 +146,8 @@ class _Planner:
         edits: list[EditPlan] = []
         for edit in change.edits:
             outcome = self._shared.judged(change, edit, self._outcome(edit, tree, edits, replace=replace))
+            if outcome.status is Status.SATISFIED and _brought(edits, edit):
+                outcome = dataclasses.replace(outcome, neutral=True, note="an edit before it brought it")
             edits.append(EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None))
             if outcome.after is not None:
                 tree = tree.with_files({edit.path: outcome.after})
@@ -166,6 +169,11 @@ class _Planner:
         outcome = edit.plan(tree)
         self.torchgen_s += time.perf_counter() - started
         return outcome
+
+
+def _brought(earlier: Collection[EditPlan], edit: Edit) -> bool:
+    """Whether an edit of the same change has just put there what another would: one of two places for one text."""
+    return any(plan.outcome.status is Status.APPLIES and plan.edit.result == edit.result for plan in earlier)
 
 
 def _has_stopped(edits: Collection[EditPlan]) -> bool:
