@@ -50,7 +50,7 @@ def shape(node: Node) -> list[tuple[str, int, int, bool]]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     versions=st.lists(
         st.tuples(st.integers(0, 240), st.integers(0, 3), st.lists(st.sampled_from(LINES), max_size=4)), max_size=4

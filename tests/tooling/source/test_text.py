@@ -30,8 +30,13 @@ def found_by_pattern(data: bytes, lines: bytes, start: int, stop: int) -> int | 
     return None
 
 
-@settings(max_examples=400, deadline=None)
-@given(data=files(), lines=files().filter(bool), start=st.integers(0, 3), cut=st.integers(0, 2))
+def has_whole_endings(lines: bytes) -> bool:
+    """Whether every carriage return belongs to a line ending; one alone is content that looks like half of one."""
+    return bool(lines) and b"\r" not in lines.replace(b"\r\n", b"\n")
+
+
+@settings(max_examples=250, deadline=None)
+@given(data=files(), lines=files().filter(has_whole_endings), start=st.integers(0, 3), cut=st.integers(0, 2))
 @example(data=b"\r\nb\nab\n\r\n\n", lines=b"\n\n\r\n", start=2, cut=0)
 def test_lines_are_found_where_they_stand_whole_whatever_their_endings(
     data: bytes, lines: bytes, start: int, cut: int
@@ -51,7 +56,7 @@ def test_nothing_is_found_in_half_a_line(data: bytes) -> None:
 LENGTHS = st.sampled_from([0, 1, 127, 128, 129, 16383, 16384, 16385, 40000])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(length=LENGTHS, at=st.integers(0, 40000), gone=st.integers(0, 300), new=st.binary(max_size=5))
 def test_one_splice_turns_one_content_into_the_other_and_is_the_shortest(
     length: int, at: int, gone: int, new: bytes
