@@ -100,8 +100,8 @@ def link_kernels(sources: Sequence[AirSource], output: Path, cache: Path, *, wat
         AppleKernelError: see :func:`compile_kernels`.
     """
     toolchain, target = find_toolchain(), host_target()
-    flags = ("-I", str(_HERE / "runtime"), *toolchain.target_flags)
-    own = compile_runtime(list((_HERE / "runtime").glob("*.c")), flags, toolchain, cache, instrumented=True)
+    beside = list((_HERE / "runtime").glob("*.c"))
+    own = compile_runtime(beside, toolchain.target_flags, toolchain, cache, instrumented=True)
     # Always the variant that is told places by number: a return address would name the definition that all calls share.
     executor = executor_objects(toolchain, cache, instrumented=True)
     sites: list[tuple[str, int]] = []

@@ -19,6 +19,7 @@ import torch
 from patchstack.git import Tree
 from stackproof.host.clang import LANGUAGE, STANDIN, STUBS, HostClang, find_clang, folder_digest, stubs_digest
 from stackproof.host.headers import write, write_files
+from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.registration import Registration, prepare_registration
 from stackproof.host.stack import KERNELS, HostStack
 from stackproof.metal.build import Source, preprocess, rewrite
@@ -104,7 +105,7 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
     registration = prepare_registration(stack.ops, cache)
     units = [*_device_units(clang), *_stack_units(stack, registration, clang, cache)]
     objects = _compile_all(units, clang, cache / "objects", jobs)
-    library = cache / "devices" / f"{digest(*(one.name for one in objects))}.so"
+    library = cache / "devices" / f"{digest(str(_TORCH), *(one.name for one in objects))}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         partial = library.with_suffix(f".{os.getpid()}.partial")
@@ -149,13 +150,12 @@ def _torch_flags(*first: Path) -> tuple[str, ...]:
 
 
 def _device_units(clang: HostClang) -> list[_Unit]:
-    base = (clang.version, torch.__version__, stubs_digest(), folder_digest(STANDIN))
+    base = (clang.version, torch.__version__, stubs_digest(), folder_digest(STANDIN), *LANGUAGE, *_CODE)
     units = []
     for source in sorted(STANDIN.glob("*.c")):
         units.append(_Unit(source, source.name, _C, digest(*base, source.name, *_C)))
     for source in sorted(STANDIN.glob("*.mm")):
-        flags = _torch_flags(STANDIN)
-        units.append(_Unit(source, source.name, flags, digest(*base, source.name, *flags)))
+        units.append(_Unit(source, source.name, _torch_flags(STANDIN), digest(*base, source.name)))
     return units
 
 
@@ -168,7 +168,11 @@ def _stack_units(stack: HostStack, registration: Registration, clang: HostClang,
     }
     root = write_files(shared, cache)
     flags = _torch_flags(registration.folder, root / "aten/src", root)
-    base = (clang.version, torch.__version__, stubs_digest(), registration.folder.name, root.name, *LANGUAGE, *flags)
+    prefix = (STANDIN / "prefix.h").read_bytes()
+    # Not the flags: where torch, this package and the cache lie changes nothing in an object.
+    base = (
+        clang.version, torch.__version__, stubs_digest(), prefix, registration.folder.name, root.name, *LANGUAGE, *_CODE
+    )  # fmt: skip
     texts = write_files({file.path: file.text.encode() for file in stack.files}, cache)
     units = [_Unit(texts / file.path, file.path, flags, digest(*base, file.path, file.text)) for file in stack.files]
     for source in registration.sources:
@@ -197,25 +201,12 @@ def precompiled_prefix(clang: HostClang, folder: Path, source: Path = STANDIN / 
         ToolchainError: they do not compile.
     """
     flags = _torch_flags()
-    key = digest(clang.version, torch.__version__, stubs_digest(), source.read_bytes(), *LANGUAGE, *flags)
+    key = digest(clang.version, torch.__version__, stubs_digest(), str(source), source.read_bytes(), *LANGUAGE, *flags)
     output = folder / f"{key}.pch"
-    if not (output.exists() and _is_current(output, clang)):
-        partial = folder / f"{key}.{os.getpid()}.partial"
-        done = clang.precompile([*flags, str(source), "-o", str(partial)])
-        if not done.succeeded:
-            raise ToolchainError("the headers of the installed torch cannot be compiled", found=done.tail)
-        partial.replace(output)
+    failed = precompile(clang.header_for_this_machine, clang.for_this_machine, flags, source, output)
+    if failed:
+        raise ToolchainError("the headers of the installed torch cannot be compiled", found=failed.tail)
     return output
-
-
-def _is_current(precompiled: Path, clang: HostClang) -> bool:
-    """Whether the compiler still takes it: it refuses one of whose headers any has another size or time by now.
-
-    The time alone changes when the packages of an environment are installed again, or the project is cloned again, at
-    the same place.
-    """
-    use = [*_torch_flags(), "-include-pch", str(precompiled), "-fsyntax-only", os.devnull]
-    return clang.for_this_machine(use).succeeded
 
 
 def _compile(unit: _Unit, prefix: Path, clang: HostClang, folder: Path) -> Path:
@@ -227,7 +218,7 @@ def _compile(unit: _Unit, prefix: Path, clang: HostClang, folder: Path) -> Path:
     if unit.source.suffix == ".c":
         done = clang.plain([*unit.flags, *files])
     else:
-        done = clang.for_this_machine([*unit.flags, "-include-pch", str(prefix), *files])
+        done = clang.for_this_machine([*unit.flags, *beginning_with(prefix), *files])
     if not done.succeeded:
         first = done.errors[0] if done.errors else None
         message = first.message if first else f"the compiler failed: {done.tail}"

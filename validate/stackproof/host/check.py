@@ -23,6 +23,7 @@ from patchstack.git import Tree
 from stackproof.host.clang import LANGUAGE, STRICT, Compiled, HostClang, find_clang
 from stackproof.host.headers import IncludeFolders, prepare_headers, write_files
 from stackproof.host.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
+from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.queue_rules import check_queue_rules
 from stackproof.host.stack import HostFile, HostStack
 from stackproof.host.symbols import missing_symbols, readable, release_exports, undefined_symbols
@@ -40,6 +41,7 @@ LIMITS = (
     "The system headers are stubs: that Apple's frameworks have these methods, on every supported macOS, is not shown.",
     "The arm64 object was made by clang with this project's headers, not by Apple's compiler, and was not linked.",
 )
+_CODE = ("-O0", "-g0")
 _DEFAULT_RELEASE = "2.11"
 _VERSION = re.compile(r"^(\d+\.\d+)")
 
@@ -129,13 +131,27 @@ class FileChecker:
         place = self.cache / "checks" / f"{key}.json"
         if not place.exists():
             source = write_files({file.path: file.text.encode()}, self.cache) / file.path
+            prefix = self._prefix(file)
+            begin = beginning_with(prefix) if prefix else ()
             with tempfile.TemporaryDirectory(prefix="stackproof-object-") as scratch:
                 output = Path(scratch) / "object.o"
-                flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, "-O0", "-g0", "-c", str(source), "-o", str(output)]
-                done = self.clang.for_apple(flags)
+                flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, *_CODE, *begin]
+                done = self.clang.for_apple([*flags, "-c", str(source), "-o", str(output)])
                 wanted = undefined_symbols(output.read_bytes()) if done.succeeded else ()
             _write(place, _dump(done, file.path, wanted))
         return _load(json.loads(place.read_text()))
+
+    def _prefix(self, file: HostFile) -> Path | None:
+        """The precompiled headers that the file begins with, if it begins like most."""
+        text = common_beginning(file.text)
+        if not text:
+            return None
+        flags = (*self.headers.flags_of_most, *_CODE)
+        key = digest(self.clang.version, text, *LANGUAGE, *flags, self.headers.key_of_most)
+        source = write_files({"prefix.h": text.encode()}, self.cache) / "prefix.h"
+        output = self.cache / "precompiled" / f"{key}.pch"
+        failed = precompile(self.clang.header_for_apple, self.clang.for_apple, flags, source, output)
+        return None if failed else output
 
     def _layouts(self, path: str, host_dump: str) -> list[str]:
         root = write_sources(collect_sources(self.tree, path), self.cache)
@@ -155,6 +171,22 @@ class FileChecker:
             for name in re.findall(r"\w+", parameter.declaration)
         }
         return compare_layouts(parse_layouts(host_dump), parse_layouts(done.stdout), taken)
+
+
+def common_beginning(text: str) -> str:
+    """What can be compiled once for all host files that begin alike: their macros, and the header of all of them.
+
+    Empty where the file does not include that header itself before anything else than other headers.
+    """
+    defined: list[str] = []
+    for line in text.splitlines():
+        if re.match(r"\s*#\s*include\s*<ATen/native/mps/OperationUtils\.h>", line):
+            return "".join(f"{one}\n" for one in [*defined, line.strip()])
+        if re.match(r"\s*#\s*define\b.*[^\\]$", line):
+            defined.append(line.strip())
+        elif not re.match(r"\s*(#\s*(include|pragma)\b|//|$)", line):
+            return ""
+    return ""
 
 
 def _write(place: Path, content: Any) -> None:

@@ -7,17 +7,18 @@ the system's libstdc++ headers, as torch for Linux does; those come with any g++
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache as remembered
 from pathlib import Path
 
 from stackproof.metal.errors import ToolchainError
 from stackproof.metal.model import Diagnostic
-from stackproof.metal.toolchain import digest, parse_diagnostics
+from stackproof.metal.toolchain import digest, parse_diagnostics, zig_command
 
 STUBS = Path(__file__).resolve().parent / "include"
 STANDIN = Path(__file__).resolve().parent / "standin"
@@ -81,8 +82,8 @@ class HostClang:
         """Compile Objective-C++ for this machine's Objective-C and blocks runtime."""
         return _run([*self.here, *LANGUAGE, *_HERE, *arguments])
 
-    def precompile(self, arguments: Sequence[str]) -> Compiled:
-        """Compile a header of :meth:`for_this_machine`'s language and flags."""
+    def header_for_this_machine(self, arguments: Sequence[str]) -> Compiled:
+        """Precompile a header of :meth:`for_this_machine`'s language and flags."""
         return _run([*self.here, *_HEADER, *LANGUAGE[2:], *_HERE, *arguments])
 
     def plain(self, arguments: Sequence[str]) -> Compiled:
@@ -91,7 +92,11 @@ class HostClang:
 
     def for_apple(self, arguments: Sequence[str]) -> Compiled:
         """Compile Objective-C++ to an arm64 Mach-O object."""
-        return _run([*self.apple, *LANGUAGE, *arguments])
+        return _run_uncached([*self.apple, *LANGUAGE, *arguments])
+
+    def header_for_apple(self, arguments: Sequence[str]) -> Compiled:
+        """Precompile a header of :meth:`for_apple`'s language and flags."""
+        return _run_uncached([*self.apple, *_HEADER, *LANGUAGE[2:], *arguments])
 
     def link(self, output: Path, inputs: Sequence[str]) -> None:
         """Make a shared library.
@@ -117,7 +122,7 @@ def find_clang() -> HostClang:
     if spec is None or not spec.submodule_search_locations:
         raise ToolchainError("no portable clang", expected="the ziglang wheel", next_command="pip install ziglang")
     resources = Path(spec.submodule_search_locations[0]) / "lib"
-    zig = (sys.executable, "-m", "ziglang")
+    zig = zig_command(spec.submodule_search_locations[0])
     here = (*zig, "clang", "--target=x86_64-linux-gnu", "-resource-dir", str(resources))
     apple = (*zig, "c++", "-target", APPLE_TARGET)
     version = subprocess.run([*zig, "clang", "--version"], capture_output=True, text=True, check=False).stdout
@@ -148,9 +153,18 @@ def folder_digest(folder: Path) -> str:
     return digest(*(item for path in files for item in (str(path.relative_to(folder)), path.read_bytes())))
 
 
-def _run(command: Sequence[str]) -> Compiled:
+def _run_uncached(command: Sequence[str]) -> Compiled:
+    """Run zig's own driver, which keeps objects and prints nothing for one that it has: no struct layouts."""
+    with tempfile.TemporaryDirectory(prefix="stackproof-zig-") as scratch:
+        return _run(command, {"ZIG_GLOBAL_CACHE_DIR": scratch, "ZIG_LOCAL_CACHE_DIR": scratch})
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Compiled:
     started = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT_S)
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, timeout=TIMEOUT_S,
+        env={**os.environ, **(environment or {})},
+    )  # fmt: skip
     seconds = time.monotonic() - started
     found = parse_diagnostics(done.stderr)
     return Compiled(done.returncode == 0, found, done.stdout, seconds, done.stderr.strip()[-600:])

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from patchstack.git import Tree
 from patchstack.git.process import git_environment
 from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
 from patchstack.torchgen_run import lay_out
-from stackproof.host.clang import STUBS, TIMEOUT_S
+from stackproof.host.clang import STUBS, TIMEOUT_S, stubs_digest
+from stackproof.host.stack import KERNELS
 from stackproof.metal.toolchain import digest
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
@@ -60,24 +61,38 @@ class IncludeFolders:
 
     Attributes:
         generated: what the tree's torchgen made.
-        tree: the tree's own headers, as in the tree.
+        tree: the tree's own headers, as in the tree, but for the next.
+        kernels: the headers that host functions share with kernels, as in the tree. A stack changes these, and most
+            stacks no others.
         rest: configured headers and fmt, which no source tree has.
     """
 
     generated: Path
     tree: Path
+    kernels: Path
     rest: Path
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Compiler flags."""
+        return (f"-I{self.kernels / 'aten/src'}", *self.flags_of_most)
+
+    @property
+    def flags_of_most(self) -> tuple[str, ...]:
+        """Compiler flags of files that share nothing with kernels."""
         own = (self.generated, self.tree / "aten/src", self.tree)
         return ("-isystem", str(STUBS), *(f"-I{one}" for one in own), "-idirafter", str(self.rest))
 
     @property
     def key(self) -> str:
-        """Names the content."""
-        return f"{self.generated.name} {self.tree.name} {self.rest.name}"
+        """Names the content, wherever it lies."""
+        return f"{self.key_of_most} {self.kernels.name}"
+
+    @property
+    def key_of_most(self) -> str:
+        """The same without what is shared with kernels."""
+        configured = digest(torch.__version__, *(item for pair in _CONFIGURED.items() for item in pair))
+        return f"{stubs_digest()} {self.generated.name} {self.tree.name} {configured}"
 
 
 def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:
@@ -90,11 +105,13 @@ def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:
     Raises:
         TreeError: the tree's torchgen fails.
     """
-    return IncludeFolders(_generated(tree, cache), _own(tree, cache), _rest(cache))
-
-
-def _own(tree: Tree, cache: Path) -> Path:
     paths = [*_beside(tree, "torch"), *(path for folder in _FOLDERS for path in _headers(tree, folder))]
+    shared = [path for path in paths if path.startswith(f"{KERNELS}/")]
+    own = [path for path in paths if not path.startswith(f"{KERNELS}/")]
+    return IncludeFolders(_generated(tree, cache), _own(tree, own, cache), _own(tree, shared, cache), _rest(cache))
+
+
+def _own(tree: Tree, paths: Sequence[str], cache: Path) -> Path:
     key = digest(*(item for path in paths for item in (path, tree.blob_hash(path) or "")))
     return once(cache / "headers" / key, lambda folder: lay_out(tree, folder, paths))
 

@@ -1,8 +1,8 @@
 """Compiles a Metal source into a shared library with one entry point per kernel, cached by content.
 
 The key of the cache is the preprocessed source (that is: all included text), the headers and the runtime of this
-package, the flags and the compiler's version. A build is two files, written atomically, so that any number of
-processes can share a cache.
+package, the flags and the compiler's version; where files lie is no part of it, see :mod:`stackproof.metal.places`. A
+build is two files, written atomically, so that any number of processes can share a cache.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from stackproof.metal.dialect import dialect_edits
 from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
+from stackproof.metal.places import Places
 from stackproof.metal.sites import number_sites
 from stackproof.metal.tokens import TokenStream
 from stackproof.metal.toolchain import INCLUDE, RUNTIME, Toolchain, digest, failure, find_toolchain, headers_digest
@@ -75,6 +76,11 @@ class Source:
         """The value of ``__METAL_VERSION__``: 310 for ``3.1``."""
         major, _, minor = self.metal_version.partition(".")
         return int(major) * 100 + int(minor or 0) * 10
+
+    @property
+    def places(self) -> Places:
+        """The folders that its files are found in."""
+        return Places.of([*self.include_dirs, self.path.parent, INCLUDE.parent])
 
     @property
     def macros(self) -> tuple[str, ...]:
@@ -175,16 +181,15 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     text = preprocess(source, toolchain)
     kind = mode & RunMode.FAST_MATH | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
     flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
-    key = digest(text, str(INCLUDE), headers_digest(), toolchain.version, *flags)
+    key = digest(source.places.shared_text(text), headers_digest(), toolchain.version, *flags)
     folder = cache / "metal" / key
     described = folder / "build.json"
-    if described.exists():
-        return _load(folder, json.loads(described.read_text()))
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
-        if not described.exists():
-            _build(text, flags, kind, toolchain, folder, cache)
-    return _load(folder, json.loads(described.read_text()))
+    if not described.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            if not described.exists():
+                _build(text, source.places, flags, kind, toolchain, folder, cache)
+    return _load(folder, json.loads(described.read_text()), source.places)
 
 
 @contextlib.contextmanager
@@ -195,7 +200,9 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _build(text: str, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path) -> None:
+def _build(
+    text: str, places: Places, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path
+) -> None:
     rewritten = rewrite(text)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         unit = Path(scratch) / "source.cl"
@@ -204,8 +211,8 @@ def _build(text: str, flags: Sequence[str], kind: RunMode, toolchain: Toolchain,
         runtime = executor_objects(toolchain, cache, instrumented=kind.instrumented)
         toolchain.link(folder / "library.so", [objects, *runtime])
     content = {
-        "kernels": [_kernel_json(kernel) for kernel in rewritten.kernels],
-        "sites": [[file, line] for file, line in sites],
+        "kernels": [_kernel_json(kernel, places) for kernel in rewritten.kernels],
+        "sites": [[places.shared(file), line] for file, line in sites],
     }
     partial = folder / f"build.{os.getpid()}.partial"
     partial.write_text(json.dumps(content))
@@ -242,7 +249,7 @@ def compile_runtime(
     """Objects of the executor, or of what a front end adds to it, compiled once per cache.
 
     Args:
-        sources: C files, which may include the executor's headers.
+        sources: C files of one folder, which may include the executor's headers and those beside them.
         flags: beyond those that freestanding C needs.
         toolchain: the compiler.
         cache: folder for compiled things.
@@ -250,8 +257,9 @@ def compile_runtime(
     """
     defines = ("-DINSTRUMENTED",) if instrumented else ()
     freestanding = ("-x", "c", "-std=c11", "-O2", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-stack-protector")
-    arguments = [*freestanding, *flags, *defines, "-I", str(RUNTIME)]
-    texts = [item for path in sorted(sources) for item in (path.name, path.read_bytes())]
+    arguments = [*freestanding, *flags, *defines]
+    beside = sorted({path for source in sources for path in source.parent.iterdir() if path.is_file()})
+    texts = [item for path in beside for item in (path.name, path.read_bytes())]
     folder = cache / "metal" / f"runtime-{digest(headers_digest(), toolchain.version, *arguments, *texts)}"
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
@@ -261,7 +269,7 @@ def compile_runtime(
         if output.exists():
             continue
         partial = folder / f"{source.stem}.{os.getpid()}.partial"
-        done = toolchain.run([*arguments, "-c", str(source), "-o", str(partial)])
+        done = toolchain.run([*arguments, "-I", str(RUNTIME), "-c", str(source), "-o", str(partial)])
         if done.returncode:
             raise failure(source.name, done.stderr)
         partial.replace(output)
@@ -273,10 +281,10 @@ def executor_objects(toolchain: Toolchain, cache: Path, *, instrumented: bool) -
     return compile_runtime(list(RUNTIME.glob("*.c")), (), toolchain, cache, instrumented=instrumented)
 
 
-def _kernel_json(kernel: Kernel) -> dict[str, Any]:
+def _kernel_json(kernel: Kernel, places: Places) -> dict[str, Any]:
     return {
         "name": kernel.host_name,
-        "file": kernel.declaration.file,
+        "file": places.shared(kernel.declaration.file),
         "line": kernel.declaration.line,
         "parameters": [
             [p.name, p.declaration, p.kind.value, p.index, p.attribute, p.reference, p.read_only]
@@ -285,12 +293,17 @@ def _kernel_json(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _load(folder: Path, content: Mapping[str, Any]) -> Build:
+def _load(folder: Path, content: Mapping[str, Any], places: Places) -> Build:
     kernels = tuple(
-        (kernel["name"], kernel["file"], kernel["line"], tuple(map(_parameter, enumerate(kernel["parameters"]))))
+        (
+            kernel["name"],
+            places.here(kernel["file"]),
+            kernel["line"],
+            tuple(map(_parameter, enumerate(kernel["parameters"]))),
+        )
         for kernel in content["kernels"]
     )
-    sites = tuple((file, line) for file, line in content["sites"])
+    sites = tuple((places.here(file), line) for file, line in content["sites"])
     return Build(folder / "library.so", kernels, sites)
 
 

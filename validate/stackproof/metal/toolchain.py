@@ -98,11 +98,22 @@ def _candidates() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     clangs: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((path,), (path, *linking)) for path in system]
     if named:
         return clangs
-    if importlib.util.find_spec("ziglang"):
-        zig = (sys.executable, "-m", "ziglang")
+    wheel = importlib.util.find_spec("ziglang")
+    if wheel and wheel.submodule_search_locations:
+        zig = zig_command(wheel.submodule_search_locations[0])
         linker = (*zig, "cc", *linking) if sys.platform == "darwin" else (*zig, "ld.lld", "-shared")
         found.append(((*zig, "clang"), linker))
     return found + clangs
+
+
+def zig_command(package: str) -> tuple[str, ...]:
+    """What runs the compiler of the ziglang wheel: the program itself, which saves starting Python each time.
+
+    Args:
+        package: folder of the installed package.
+    """
+    program = shutil.which("zig", path=package)
+    return (program,) if program else (sys.executable, "-m", "ziglang")
 
 
 def _target_flags() -> tuple[str, ...]:

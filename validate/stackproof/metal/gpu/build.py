@@ -80,7 +80,11 @@ def compile_ptx(source: Source, cache: Path, architecture: str = "sm_90") -> Ptx
     text = preprocess(source, toolchain)
     flags = [*_target(architecture), *_FRONT, *source.macros]
     own = [path.read_bytes() for path in (*sorted(GPU_INCLUDE.iterdir()), Path(__file__))]
-    folder = cache / "metal" / f"ptx-{digest(text, headers_digest(), toolchain.version, *flags, *own)}"
+    folder = (
+        cache
+        / "metal"
+        / f"ptx-{digest(source.places.shared_text(text), headers_digest(), toolchain.version, *flags, *own)}"
+    )
     if (folder / "build.json").exists():
         return load_ptx(folder)
     signatures = host_signatures(source, cache)
