@@ -6,6 +6,8 @@ import os
 import signal
 import time
 
+import pytest
+
 from stackproof.metal_run.pool import Died, run_tasks
 
 
@@ -31,3 +33,14 @@ def test_every_task_is_answered_whatever_happens_to_its_process() -> None:
 
 def test_no_tasks_start_no_process() -> None:
     assert list(run_tasks([], work, jobs=2)) == []
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def test_a_process_has_the_environment_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STACKPROOF_TEST", "before")
+    assert list(run_tasks(["STACKPROOF_TEST"], environment, jobs=1)) == [("STACKPROOF_TEST", "before")]
+    monkeypatch.delenv("STACKPROOF_TEST")
+    assert list(run_tasks(["STACKPROOF_TEST"], environment, jobs=1)) == [("STACKPROOF_TEST", None)]
