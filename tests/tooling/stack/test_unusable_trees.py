@@ -33,7 +33,9 @@ def test_a_partial_clone_without_trees_is_refused(lab: Lab) -> None:
     upstream.git("config", "uploadpack.allowFilter", "true")
     clone = lab.clone(upstream, "clone", "--filter=tree:0", "--no-checkout")
     with clone.branch_kept():
-        clone.run().refused(4, "does not hold this object")
+        clone.run().refused(4, "does not hold this object", "--filter=tree:0", "fetch --refetch --no-filter")
+    clone.git("fetch", "-q", "--refetch", "--no-filter")
+    clone.run().require()
 
 
 def _damage(checkout: Checkout) -> Checkout:

@@ -116,9 +116,10 @@ def run_git(
 class LineServer:
     """A git plumbing command that answers request by request (``cat-file --batch``, ``mktree --batch``, ...)."""
 
-    def __init__(self, cwd: Path, arguments: Sequence[str]) -> None:
+    def __init__(self, cwd: Path, arguments: Sequence[str], extra_env: Mapping[str, str] | None = None) -> None:
         self._arguments = tuple(arguments)
         self._cwd = cwd
+        self._extra_env = extra_env
         self._process: subprocess.Popen[bytes] | None = None
         self._complaints: IO[bytes] | None = None
 
@@ -131,7 +132,7 @@ class LineServer:
             self._process = subprocess.Popen(
                 ["git", *self._arguments],
                 cwd=self._cwd,
-                env=git_environment(),
+                env=git_environment(self._extra_env),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._complaints or subprocess.DEVNULL,

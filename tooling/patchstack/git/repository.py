@@ -225,3 +225,11 @@ class Repository:
             raise TreeError(
                 f"git cannot read the setting {key}", where=str(self.root), found=error.stderr.strip()
             ) from None
+
+    def partial_filter(self) -> str:
+        """What the repository was cloned without (``blob:none``, ``tree:0``); empty for a whole clone."""
+        try:
+            listed = self.text("config", "--get-regexp", r"^remote\..*\.partialclonefilter$")
+        except GitCommandError:
+            return ""
+        return listed.partition("\n")[0].partition(" ")[2]

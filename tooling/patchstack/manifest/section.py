@@ -86,6 +86,10 @@ class Section:
             return ()
         if not isinstance(node, yaml.SequenceNode) or not all(isinstance(n, yaml.ScalarNode) for n in node.value):
             raise self.error(f"'{key}' must be a list of texts", line=self.line_of(key), found=_kind(node))
+        for one in node.value:
+            if one.tag == "tag:yaml.org,2002:null":
+                line, found = one.start_mark.line + 1, one.value or "nothing"
+                raise self.error(f"'{key}' must be a list of texts", line=line, expected="a text", found=found)
         return tuple(str(n.value) for n in node.value)
 
     def path(self, key: str) -> str:

@@ -17,6 +17,7 @@ from patchstack.git.process import GitCommandError
 _RESOLVED = re.compile(
     r"^(?:Pull Request resolved|Pull-Request-resolved|Pull-Request): (?P<url>https://\S+/pull/\d+)\s*$", re.MULTILINE
 )
+_ADDRESS = re.compile(r"https://[!-~]+/pull/[0-9]+")
 _REVERTS = re.compile(r"^This reverts commit (?P<commit>[0-9a-f]{7,64})\b", re.MULTILINE)
 
 
@@ -48,7 +49,11 @@ def find_landings(
     """
     if not urls:
         return {}
-    patterns = [*(f"--grep={url}" for url in sorted(urls)), "--grep=This reverts commit"]
+    # An address that no commit can have (a line feed, say) would make git refuse the search for the others too.
+    sound = sorted(url for url in urls if _ADDRESS.fullmatch(url))
+    if not sound:
+        return {}
+    patterns = [*(f"--grep={url}" for url in sound), "--grep=This reverts commit"]
     limits = [f"^{hash_}" for hash_ in since if repository.resolve_commit(hash_)]
     try:
         listed = repository.text("rev-list", "--topo-order", "--reverse", "-F", *patterns, onto, *limits).split()
