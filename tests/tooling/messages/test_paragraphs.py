@@ -15,6 +15,7 @@ from patchstack.messages.paragraphs import (
     paragraphs,
     split_final_paragraph,
     strip_space,
+    unclosed_fence,
 )
 
 _PIECES = st.sampled_from(
@@ -68,3 +69,19 @@ def test_git_itself_reads_no_trailer_beside_a_key_with_a_space() -> None:
     text = "T\n\nprose\n\nReviewed-by: A\nApproved by: B\n"
     git = subprocess.run(["git", "interpret-trailers", "--parse"], input=text.encode(), capture_output=True, check=True)
     assert git.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"),
+    [
+        ("a\n```\nb\n```\n", ""),
+        ("```python\nb\n", "```"),
+        ("~~~~\n```\n~~~\n", "~~~~"),
+        ("```\nb\n```` \n", ""),
+        ("```\nb\n``` c\n", "```"),
+        ("`` `a` ``\n```a`b```\n", ""),
+        ("    ```\n", ""),
+    ],
+)
+def test_a_code_block_that_is_not_closed_is_seen(text: str, fence: str) -> None:
+    assert unclosed_fence(text) == fence

@@ -74,6 +74,16 @@ def test_a_busy_branch_is_not_moved(stacked: Checkout, occupy: Callable[[Checkou
         stacked.run(*(["--force"] if force else [])).refused(3, BUSY[occupy], "--branch with another name")
 
 
+@pytest.mark.parametrize("occupy", BUSY, ids=lambda occupy: occupy.__name__.replace("_", " "))
+def test_a_busy_branch_that_is_the_stack_already_is_none_of_its_owners_concern(
+    checkout: Checkout, occupy: Callable[[Checkout], None]
+) -> None:
+    checkout.run().require()
+    occupy(checkout)
+    with checkout.branch_kept():
+        assert checkout.run("--json").require().json["moved"] is False
+
+
 def test_a_worktree_that_is_gone_does_not_keep_its_branch(stacked: Checkout) -> None:
     checked_out_in_another_worktree(stacked)
     stacked.git("worktree", "remove", str(stacked.lab.root / "linked"))

@@ -136,6 +136,21 @@ def test_a_killed_checkout_leaves_no_lock_on_head(checkout: Checkout) -> None:
     assert checkout.complete()
 
 
+def test_a_checkout_killed_half_way_is_told_how_to_bring_the_files_along(checkout: Checkout) -> None:
+    checkout.run("--checkout").require()
+    write_series(checkout.lab.series, {"overlay/docs/fade.md": ("halves", "takes half of")})
+    kill_in_hook(checkout, "committed", GROUP)
+    checkout.run("--checkout").require(-signal.SIGKILL)
+    (checkout.git_dir / "hooks" / "reference-transaction").unlink()
+    changed = checkout.git("diff", "--name-only", "HEAD").splitlines()
+    (checkout.path / changed[0]).write_text("half a file")
+    with checkout.branch_kept():
+        checkout.run("--checkout").refused(3, "not committed", f"git switch -f {checkout.branch}")
+    checkout.git("switch", "-q", "-f", checkout.branch)
+    checkout.run("--checkout").require()
+    assert checkout.git("status", "--porcelain") == ""
+
+
 def test_a_lock_that_is_not_ours_is_left_alone_and_named(checkout: Checkout) -> None:
     lock = checkout.git_dir / "refs" / "heads" / "stack" / "fade.lock"
     lock.parent.mkdir(parents=True)

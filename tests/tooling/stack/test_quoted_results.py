@@ -74,6 +74,16 @@ def test_results_of_other_trees_are_refused_as_stale(stacked: Checkout) -> None:
         stacked.run("--results", str(file)).refused(2, "stale", "validate-stack --each-commit")
 
 
+def test_a_dry_run_refuses_stale_results_and_says_which_commits_lack_some(stacked: Checkout) -> None:
+    file = results(stacked, [0, 2])
+    with stacked.nothing_written():
+        notes = stacked.run("--results", str(file), "--dry-run", "--json").require().json["notes"]
+        assert [note for note in notes if "no results for the tree of '[MPS] Test fade'" in note]
+    stacked.commit("Upstream goes on", {"README.md": "newer\n"})
+    with stacked.nothing_written():
+        stacked.run("--results", str(file), "--dry-run").refused(2, "stale")
+
+
 def test_results_of_the_whole_stack_are_refused_with_the_option_that_was_left_out(stacked: Checkout) -> None:
     file = results(stacked, [])
     with stacked.branch_kept():
@@ -133,7 +143,7 @@ def test_a_key_of_the_manifest_gets_into_the_message(stacked: Checkout, key: str
     assert text in bodies(stacked)[0]
 
 
-BAD_KEYS = ["co_authors: [Ada]", 'labels: ["a,b"]', 'cc: ["@ada"]', 'test_plan: ["a`b"]', 'labels: [""]']
+BAD_KEYS = ["co_authors: [Ada]", 'labels: ["a,b"]', 'cc: ["@ada"]', 'test_plan: ["a`b"]', 'labels: [""]', "cc: [null]"]
 
 
 @pytest.mark.parametrize("key", BAD_KEYS)
@@ -164,3 +174,19 @@ def test_an_empty_table_and_a_second_one_are_refused(stacked: Checkout, tmp_path
     with stacked.branch_kept():
         stacked.run("--bench", f"fade={empty}").refused(2, "no table")
         stacked.run("--bench", f"fade={table}", "--bench", f"fade={table}").refused(2, "second")
+
+
+def test_a_table_about_a_change_that_becomes_no_commit_is_refused(stacked: Checkout, tmp_path: Path) -> None:
+    table = tmp_path / "table.md"
+    table.write_text("| a |\n|---|\n| 1 |\n")
+    with stacked.branch_kept():
+        stacked.run("--only", "fade", "--bench", f"fade_notes={table}").refused(2, "becomes no commit", "fade")
+
+
+def test_a_table_with_an_open_code_block_is_refused(stacked: Checkout, tmp_path: Path) -> None:
+    table = tmp_path / "table.md"
+    table.write_text("```\n| a |\n")
+    with stacked.branch_kept():
+        stacked.run("--bench", f"fade={table}").refused(2, "a code block of the table is not closed")
+    table.write_text("```\n| a |\n```\n")
+    stacked.run("--bench", f"fade={table}").require()

@@ -12,7 +12,7 @@ from patchstack.planning import plan_stack
 from patchstack.report import RunReport
 from patchstack.series import load_series
 from patchstack.stack.compose import Composer, Evidence, read_evidence
-from patchstack.stack.execute import check_messages, read_links, write_stack
+from patchstack.stack.execute import check_messages, read_links, trees_of, write_stack
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
 from patchstack.stack.switch import Switch
@@ -68,10 +68,24 @@ def run(request: Request) -> RunReport:
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch, evidence)
         elif not plan.blocked:
-            check_messages(plan.series, Composer(plan, evidence=evidence).messages())  # a dry run finds bad ones too
-            report = replace(report, pulls=read_links(repository, plan, branch).fates)
+            untested = _rehearse(repository, Composer(plan, evidence=evidence))
+            report = replace(report, pulls=read_links(repository, plan, branch).fates, notes=(*notes, *untested))
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
+
+
+def _rehearse(repository: Repository, composer: Composer) -> tuple[str, ...]:
+    """Find bad messages and stale results where nothing is written; what there is to say about the results.
+
+    Raises:
+        ManifestError: a message breaks a rule.
+        UsageError: the results are about other trees.
+    """
+    plan, runs = composer.plan, {}
+    if composer.evidence.results and plan.commits:
+        runs = composer.runs(repository.commit(plan.onto).tree, trees_of(repository, plan))
+    check_messages(plan.series, composer.messages(runs))
+    return tuple(composer.untested(runs))
 
 
 def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, ...]]:

@@ -17,6 +17,7 @@ _BLANKS = " \t\r"
 _TRAILER = re.compile(r"[A-Za-z0-9_-]+\s*:.*")
 _CONTINUATION = re.compile(r"\s+\S.*")
 _KEY_WITH_SPACE = re.compile(r"[A-Za-z0-9_-]+(?: [A-Za-z0-9_-]+){1,3}: \S.*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _WRITTEN_BY_GIT = ("Signed-off-by: ", "(cherry picked from commit ")
 
 
@@ -97,3 +98,21 @@ def is_trailer_block(lines: Sequence[str]) -> bool:
     trailers = sum(line.startswith(_WRITTEN_BY_GIT) or is_trailer(line) for line in own)
     others = len(own) - trailers
     return trailers > 0 and (others == 0 or (by_git > 0 and trailers * 3 >= others))
+
+
+def unclosed_fence(text: str) -> str:
+    """The fence of a Markdown code block that the end of ``text`` leaves open; empty where there is none.
+
+    As GitHub reads them: a block is closed by a line of the same characters, at least as many, and nothing else.
+    """
+    fence = ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if found is None:
+            continue
+        marks, rest = found[1], found[2]
+        if fence and marks.startswith(fence) and not rest.strip():
+            fence = ""
+        elif not fence and not (marks[0] == "`" and "`" in rest):
+            fence = marks
+    return fence

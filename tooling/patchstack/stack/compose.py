@@ -15,6 +15,7 @@ from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import UsageError
 from patchstack.messages.generated import FileChange, Generated, with_generated
 from patchstack.messages.model import GhstackTrailers, Message
+from patchstack.messages.paragraphs import unclosed_fence
 from patchstack.messages.results import Results, TestRun, read_results
 from patchstack.planning import ChangePlan, StackPlan
 from patchstack.series import Change
@@ -45,7 +46,8 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
         tables: each ``FILE``, or ``CHANGE=FILE`` where the stack has several commits.
 
     Raises:
-        UsageError: a file cannot be read, is empty, does not say which change it is about, or is the second of one.
+        UsageError: a file cannot be read, is empty or ends inside of a code block, does not say which change it is
+            about or names one that becomes no commit, or is the second of one.
     """
     ids = [change.change.id for change in plan.commits]
     benchmarks: dict[str, str] = {}
@@ -55,6 +57,12 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
             change, name = (ids[0] if len(ids) == 1 else ""), table
         if not change:
             raise UsageError("which commit is the table about?", where=table, expected=f"--bench {'|'.join(ids)}=FILE")
+        if change not in ids:
+            raise UsageError(
+                "the table is about a change that becomes no commit of this stack",
+                where=f"--bench {table}",
+                expected=" or ".join(ids) or "no table: there is no commit",
+            )
         if change in benchmarks:
             raise UsageError("a commit quotes one table, and this is the second", where=f"--bench {table}")
         try:
@@ -63,6 +71,9 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
             raise UsageError("the table cannot be read", where=name, found=str(error)) from None
         if not benchmarks[change].strip():
             raise UsageError("there is no table in this file", where=name)
+        if fence := unclosed_fence(benchmarks[change]):
+            problem = "a code block of the table is not closed, and would swallow what follows it in the message"
+            raise UsageError(problem, where=name, expected=f"a line {fence}", found="the end of the file")
     return Evidence(read_results(results) if results else None, benchmarks)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from patchstack.errors import ManifestError, RefError
 from patchstack.git import GitCommitHash, GitTreeHash, Repository
@@ -93,7 +95,6 @@ def write_stack(
         branch = read_branch(repository, refs, plan.onto, record.read())
         if not force:
             branch.require_own()
-        _refuse_used(repository, branch, switch)
         links = link_stack(repository, plan, branch, record.read())
         onto_date = repository.commit(plan.onto).committed_at
         signature = read_signature(repository, onto_date, may_stand_in=identity_may_stand_in)
@@ -106,6 +107,8 @@ def write_stack(
             findings = check_messages(plan.series, messages)
             commits = _write_commits(writer, plan, trees, messages, _Signing(repository, branch, signature))
         tip = commits[-1].hash if commits else plan.onto
+        if commits and branch.tip != tip:
+            _refuse_used(repository, branch, switch)
         if switch:
             switch.rehearse(tip, lock.scratch)
         moved, backup = False, ""
@@ -142,6 +145,19 @@ def read_links(repository: Repository, plan: StackPlan, branch_name: str) -> Sta
     made = Record(repository).read()
     branch = read_branch(repository, read_refs(repository, branch_name), plan.onto, made)
     return link_stack(repository, plan, branch, made)
+
+
+def trees_of(repository: Repository, plan: StackPlan) -> list[GitTreeHash]:
+    """The trees that the commits of ``plan`` would have, bottom first; the repository's store is not written to.
+
+    Raises:
+        TreeError: there is no room for them.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="apply-stack-") as scratch,
+        ObjectWriter(repository, Path(scratch), store=Path(scratch)) as writer,
+    ):
+        return _write_trees(writer, plan)
 
 
 def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[MessageFinding, ...]:

@@ -18,13 +18,15 @@ class ObjectWriter:
 
     Args:
         scratch: a folder for one temporary file.
+        store: another folder to put objects in than the repository's store; for their ids alone.
     """
 
-    def __init__(self, repository: Repository, scratch: Path) -> None:
+    def __init__(self, repository: Repository, scratch: Path, store: Path | None = None) -> None:
         self._repository = repository
         self._file = scratch / "blob"
-        self._hash = LineServer(repository.root, ["hash-object", "-w", "--no-filters", "--stdin-paths"])
-        self._mktree = LineServer(repository.root, ["mktree", "-z", "--missing", "--batch"])
+        elsewhere = {"GIT_OBJECT_DIRECTORY": str(store)} if store else None
+        self._hash = LineServer(repository.root, ["hash-object", "-w", "--no-filters", "--stdin-paths"], elsewhere)
+        self._mktree = LineServer(repository.root, ["mktree", "-z", "--missing", "--batch"], elsewhere)
 
     def __enter__(self) -> ObjectWriter:
         return self

@@ -56,7 +56,7 @@ class Switch:
                 "another git process is at work in this worktree, or one was killed",
                 where=root,
                 found="index.lock in the git directory",
-                next_command=f"wait for it, remove the file if nothing runs, or {without}",
+                next_command=f"wait for it, remove the file if nothing runs{self._after_a_kill()}, or {without}",
             )
         interrupted = self._interrupted()
         self._start = interrupted or self.repository.resolve_commit("HEAD")
@@ -66,8 +66,14 @@ class Switch:
                 "this worktree has changes that are not committed; --checkout would have to move them",
                 where=root,
                 found=f"{len(changed.splitlines())} changed file(s)",
-                next_command=f"commit or stash them, or {without}",
+                next_command=f"commit or stash them{self._after_a_kill()}, or {without}",
             )
+
+    def _after_a_kill(self) -> str:
+        """What brings the files along where a run was killed half way; it drops changes, so a person decides."""
+        if not self.is_current or self.repository.resolve_commit(f"refs/heads/{self.branch}@{{1}}") is None:
+            return ""
+        return f", git switch -f {self.branch} if they are what a killed run of this left half way"
 
     def rehearse(self, tip: GitCommitHash, scratch: Path) -> None:
         """Let git try the switch on a copy of the index; :meth:`require_possible` comes first.
