@@ -57,6 +57,10 @@ FAULTS: dict[str, tuple[RunMode, Callable[[], tuple[Any, ...]], int, int]] = {
     "some_have_left": (RunMode.BOUNDS, lambda: (zeros(64), 40), 64, 64),
     "two_barriers": (RunMode.BOUNDS, lambda: (zeros(64),), 64, 64),
     "lane_that_has_left": (RunMode.UNINITIALISED, lambda: (zeros(32),), 32, 32),
+    "sum_of_some": (RunMode.DIVERGENCE, lambda: (zeros(64),), 64, 64),
+    "behind_and": (RunMode.DIVERGENCE, lambda: (zeros(32),), 32, 32),
+    "loops_apart": (RunMode.DIVERGENCE, lambda: (zeros(64),), 64, 64),
+    "quad_apart": (RunMode.DIVERGENCE, lambda: (zeros(32),), 32, 32),
 }
 
 
@@ -141,6 +145,7 @@ def clean_calls(compiled: MetalLibrary) -> None:
     compiled.kernel("passed_memory")(values[:64], zeros(64), threads=64, threadgroup_memory={0: 256})
     compiled.kernel("lanes")(torch.arange(32, dtype=I32), zeros(32, 12).int(), threads=32)
     compiled.kernel("tile_product")(zeros(8, 8).half(), zeros(8, 8), zeros(8, 8), threads=32)
+    compiled.kernel("apart_on_purpose")(zeros(96), threads=96)
     halves = torch.tensor([0.5, 3.0]).half()
     compiled.kernel("rounding")(halves, zeros(2).half(), zeros(2).bfloat16(), threads=2)
 

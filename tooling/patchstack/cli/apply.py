@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
+from patchstack.git.process import GitCommandError
+from patchstack.messages.results import TestRun
 from patchstack.planning import plan_stack
 from patchstack.report import RunReport
 from patchstack.series import load_series
@@ -54,7 +59,7 @@ def run(request: Request) -> RunReport:
 
         require_own_folder(request.format_patch)
     path, notes = locate(request.repo, request.reference)
-    with Repository.open(path) as repository:
+    with as_reference(path, request.reference), Repository.open(path) as repository:
         branch = check_name(repository, f"stack/{series.name}" if request.branch is None else request.branch)
         onto = resolve_onto(repository, request.onto)
         if onto.is_branch and onto.name == branch:
@@ -81,7 +86,8 @@ def _rehearse(repository: Repository, composer: Composer) -> tuple[str, ...]:
         ManifestError: a message breaks a rule.
         UsageError: the results are about other trees.
     """
-    plan, runs = composer.plan, {}
+    plan = composer.plan
+    runs: Mapping[str, TestRun] = {}
     if composer.evidence.results and plan.commits:
         runs = composer.runs(repository.commit(plan.onto).tree, trees_of(repository, plan))
     check_messages(plan.series, composer.messages(runs))
@@ -108,6 +114,30 @@ def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, .
 
     tree = build_reference(reference, progress=for_this_terminal())
     return tree.path, tree.notes
+
+
+@contextlib.contextmanager
+def as_reference(path: Path, reference: str | None) -> Iterator[None]:
+    """While active, an error about a damaged repository says how a reference tree, which is ours, is made again.
+
+    Args:
+        path: of the repository.
+        reference: the value of ``--reference``; without it, errors stay as they are.
+
+    Raises:
+        TreeError: git failed there, or what it holds is damaged.
+    """
+    again = f"rm -rf {shlex.quote(str(path))}: the next run with --reference {reference} builds it again"
+    try:
+        yield
+    except TreeError as error:
+        if reference and "fsck" in error.next_command:
+            error.next_command = again
+        raise
+    except GitCommandError as error:
+        if not reference:
+            raise
+        raise TreeError("a git command failed in the reference tree", found=str(error), next_command=again) from None
 
 
 def current_folder() -> Path:

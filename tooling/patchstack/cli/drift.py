@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from patchstack.cli.apply import locate
+from patchstack.cli import options
+from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import coloured, print_lines
 from patchstack.drift import DEFAULT_VISITS, Drift, find_drift
 from patchstack.drift import report as reporting
@@ -38,9 +39,9 @@ class DriftRequest:
 @click.command("drift", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--since", metavar="REF", help="Commit that the series is known to apply to; keep it from run to run.")
 @click.option("--onto", metavar="REF", help="Commit of today; a local branch wins over other names.")
-@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
-@click.option("--reference", metavar="2.11|2.13|2.6", help="Use a reference tree; built in the cache on first use.")
-@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+@options.repo
+@options.reference
+@options.series
 @click.option(
     "--visits",
     type=click.IntRange(min=2),
@@ -48,7 +49,7 @@ class DriftRequest:
     show_default=True,
     help="Trees to plan on before settling for what bisection found.",
 )
-@click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
+@options.as_json
 @click.option("--github", is_flag=True, help="Also print findings as GitHub workflow annotations.")
 @click.option("--reports", type=click.Path(path_type=Path), metavar="DIR", help="Write one Markdown file per finding.")
 @click.option("--print-workflow", is_flag=True, help="Print a GitHub Actions workflow that runs this nightly.")
@@ -93,7 +94,7 @@ def run(request: DriftRequest) -> tuple[Drift, tuple[str, ...]]:
     if request.reports:
         reporting.require_empty(request.reports)
     path, notes = locate(request.repo, request.reference)
-    with Repository.open(path) as repository:
+    with as_reference(path, request.reference), Repository.open(path) as repository:
         since = resolve(repository, "--since", request.since)
         onto = resolve(repository, "--onto", request.onto)
         found = find_drift(repository, series, since, onto, visits=request.visits, on_visit=_progress(request.visits))

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from patchstack import __version__
+from patchstack.cli import options
 from patchstack.cli.apply import Request, run
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
@@ -29,15 +30,15 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
-@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
-@click.option("--reference", metavar="2.11|2.13|2.6", help="Use a reference tree; built in the cache on first use.")
-@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+@options.repo
+@options.reference
+@options.series
 @click.option("--branch", metavar="NAME", help="Branch to write (default: stack/<series>).")
 @click.option("--only", multiple=True, metavar="CHANGE", help="Apply only this change; may be repeated.")
 @click.option("--replace", multiple=True, metavar="CHANGE", help="Let this change replace what the tree has instead.")
 @click.option("--dry-run", is_flag=True, help="Plan and report; write nothing.")
 @click.option("--explain", is_flag=True, help="Show each edit's anchor, its matches, its rung and its diff.")
-@click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
+@options.as_json
 @click.option("--format-patch", type=click.Path(path_type=Path), metavar="DIR", help="Also write a mailbox series.")
 @click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from patchstack.cli import options
 from patchstack.cli.apply import current_folder
 from patchstack.cli.output import print_lines
 from patchstack.git import Repository
@@ -17,10 +18,10 @@ from patchstack.stack.refs import check_name
 
 
 @click.command("submit-check")
-@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
+@options.repo
 @click.option("--branch", metavar="NAME", help="Branch to submit (default: what is checked out, as ghstack does).")
 @click.option("--remote", metavar="NAME", help="Remote to submit to (default: that of .ghstackrc, else origin).")
-@click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")
+@options.as_json
 def submit_check(repo: Path | None, branch: str | None, remote: str | None, as_json_: bool) -> None:
     """Say which pull requests `ghstack` would open or update, and what would go wrong; asks nobody, changes nothing.
 

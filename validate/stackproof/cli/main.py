@@ -8,13 +8,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from patchstack import __version__
 from patchstack.cache import cache_dir
+from patchstack.cli import options
 from patchstack.cli.group import require_no_options
 from patchstack.errors import PatchstackError
 from patchstack.git.process import GitCommandError
@@ -25,9 +25,9 @@ from stackproof.runner.report_file import write_report_file
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
-@click.option("--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder).")
+@options.repo
 @click.option("--reference", metavar="2.11|2.13|2.6", help="A reference tree; the series is applied to it first.")
-@click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+@options.series
 @click.option("--base", metavar="REF", help="Commit the stack is built on (default: where it leaves main).")
 @click.option("--head", metavar="REF", help="Commit to judge (default: stack/<series>).")
 @click.option("--each-commit", is_flag=True, help="Also judge every commit of the stack on its own.")

@@ -22,7 +22,7 @@ from stackproof.metal.dialect import dialect_edits
 from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
 from stackproof.metal.places import Places
-from stackproof.metal.sites import number_sites
+from stackproof.metal.sites import number_sites, said_to_diverge
 from stackproof.metal.tokens import TokenStream
 from stackproof.metal.toolchain import INCLUDE, RUNTIME, Toolchain, digest, failure, find_toolchain, headers_digest
 
@@ -189,7 +189,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
         with _alone(folder):
             if not described.exists():
                 _build(text, source.places, flags, kind, toolchain, folder, cache)
-    return _load(folder, json.loads(described.read_text()), source.places)
+    return _load(folder, json.loads(described.read_text()), source)
 
 
 @contextlib.contextmanager
@@ -293,7 +293,8 @@ def _kernel_json(kernel: Kernel, places: Places) -> dict[str, Any]:
     }
 
 
-def _load(folder: Path, content: Mapping[str, Any], places: Places) -> Build:
+def _load(folder: Path, content: Mapping[str, Any], source: Source) -> Build:
+    places = source.places
     kernels = tuple(
         (
             kernel["name"],
@@ -304,7 +305,7 @@ def _load(folder: Path, content: Mapping[str, Any], places: Places) -> Build:
         for kernel in content["kernels"]
     )
     sites = tuple((places.here(file), line) for file, line in content["sites"])
-    return Build(folder / "library.so", kernels, sites)
+    return Build(folder / "library.so", kernels, sites, said_to_diverge(sites, source.root))
 
 
 def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:

@@ -196,7 +196,14 @@ def dispatch_size(
 
 def detector_bits(mode: RunMode) -> int:
     """``enum detector`` of runtime/runtime.h."""
-    order = (RunMode.BOUNDS, RunMode.RACE, RunMode.UNINITIALISED, RunMode.UNDEFINED, RunMode.TRAFFIC)
+    order = (
+        RunMode.BOUNDS,
+        RunMode.RACE,
+        RunMode.UNINITIALISED,
+        RunMode.UNDEFINED,
+        RunMode.TRAFFIC,
+        RunMode.DIVERGENCE,
+    )
     return sum(1 << bit for bit, one in enumerate(order) if mode & one)
 
 

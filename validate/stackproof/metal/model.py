@@ -10,8 +10,8 @@ from pathlib import Path
 class RunMode(enum.Flag):
     """How a kernel is compiled and watched.
 
-    ``BOUNDS``, ``UNDEFINED``, ``RACE`` and ``UNINITIALISED`` share one instrumented build and combine with ``|``;
-    ``PERMUTED`` goes with any of them or with ``PLAIN``. ``FAST_MATH`` is a build of its own.
+    ``BOUNDS``, ``UNDEFINED``, ``RACE``, ``UNINITIALISED`` and ``DIVERGENCE`` share one instrumented build and combine
+    with ``|``; ``PERMUTED`` goes with any of them or with ``PLAIN``. ``FAST_MATH`` is a build of its own.
     """
 
     PLAIN = 0
@@ -22,16 +22,15 @@ class RunMode(enum.Flag):
     PERMUTED = enum.auto()
     FAST_MATH = enum.auto()
     TRAFFIC = enum.auto()
+    DIVERGENCE = enum.auto()
 
     @property
     def instrumented(self) -> bool:
         """Whether every memory access has to call back."""
-        return bool(
-            self & (RunMode.BOUNDS | RunMode.UNDEFINED | RunMode.RACE | RunMode.UNINITIALISED | RunMode.TRAFFIC)
-        )
+        return bool(self & (ALL_DETECTORS | RunMode.TRAFFIC))
 
 
-ALL_DETECTORS = RunMode.BOUNDS | RunMode.UNDEFINED | RunMode.RACE | RunMode.UNINITIALISED
+ALL_DETECTORS = RunMode.BOUNDS | RunMode.UNDEFINED | RunMode.RACE | RunMode.UNINITIALISED | RunMode.DIVERGENCE
 
 
 class ReportKind(enum.Enum):
@@ -45,6 +44,7 @@ class ReportKind(enum.Enum):
     UNDEFINED = "undefined"
     INACTIVE_LANE = "inactive-lane"
     LIMIT = "limit"
+    SIMDGROUP_DIVERGENCE = "divergent-simdgroup"
     UNWRITTEN = "unwritten"
     ORDER_DEPENDENT = "order-dependent"
     FAST_MATH_SENSITIVE = "fast-math-sensitive"
@@ -219,8 +219,10 @@ class Build:
         kernels: host name, file, line and parameters (without element types) of every kernel; the entry point of the
             n-th is ``__metal_entry_n``.
         sites: source places by the numbers that instrumented code passes, number 1 first; empty for plain builds.
+        divergent: those of them whose source says that lanes may stay away from its simdgroup functions.
     """
 
     path: Path
     kernels: tuple[tuple[str, str, int, tuple[Parameter, ...]], ...]
     sites: tuple[tuple[str, int], ...]
+    divergent: frozenset[tuple[str, int]] = frozenset()

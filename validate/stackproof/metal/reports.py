@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from stackproof.metal.model import Build, Report, ReportKind, Signature, ThreadId
 from stackproof.metal.native import RawReport
 
+_DIVERGENT = ReportKind.SIMDGROUP_DIVERGENCE
 _NONE = (1 << 64) - 1
 _ARENA = 0xFFFFFFFE
 _NO_REGION = 0xFFFFFFFF
@@ -19,11 +20,12 @@ _KINDS = (
     ReportKind.UNDEFINED,
     ReportKind.INACTIVE_LANE,
     ReportKind.LIMIT,
+    ReportKind.SIMDGROUP_DIVERGENCE,
 )
 
 
 def describe(raw: Sequence[RawReport], signature: Signature, build: Build, names: Sequence[str]) -> list[Report]:
-    """One :class:`Report` per raw one.
+    """One :class:`Report` per raw one, without the divergence that the source says is meant.
 
     Args:
         raw: as the executor returned them.
@@ -31,7 +33,8 @@ def describe(raw: Sequence[RawReport], signature: Signature, build: Build, names
         build: its sites give places in the source.
         names: of the regions.
     """
-    return [_describe(one, signature, build, names) for one in raw]
+    reports = [_describe(one, signature, build, names) for one in raw]
+    return [one for one in reports if one.kind is not _DIVERGENT or (one.file, one.line) not in build.divergent]
 
 
 def _describe(raw: RawReport, signature: Signature, build: Build, names: Sequence[str]) -> Report:
@@ -101,6 +104,10 @@ def _inactive(raw: RawReport, region: str, thread: ThreadId | None, other: Threa
     return f"{thread} takes the value of lane {raw.other_thread}, which takes no part in the operation"
 
 
+def _apart(raw: RawReport, region: str, thread: ThreadId | None, other: ThreadId | None) -> str:
+    return f"{thread} calls a simdgroup function that {other}, of the same simdgroup, does not; a GPU may hang there"
+
+
 def _limit(raw: RawReport, region: str, thread: ThreadId | None, other: ThreadId | None) -> str:
     return "more threadgroup memory than the executor provides (256 KiB, 64 declarations)"
 
@@ -115,4 +122,5 @@ _MESSAGES: dict[ReportKind, _Sentence] = {
     ReportKind.UNDEFINED: _undefined,
     ReportKind.INACTIVE_LANE: _inactive,
     ReportKind.LIMIT: _limit,
+    ReportKind.SIMDGROUP_DIVERGENCE: _apart,
 }

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from stackproof.metal.divergence import divergent_calls
 from stackproof.metal.kernels import Kernel, KernelDeclaration
+from stackproof.metal.sites import said_to_diverge
 from stackproof.metal.tokens import Token, TokenStream
 from stackproof.metal.typecheck import CheckedSource
 
@@ -22,6 +24,7 @@ MISSING_DTYPE = "missing-dtype"
 NARROW_OFFSET = "narrow-offset"
 MISSING_ADDRESS_SPACE = "missing-address-space"
 NOT_IN_METAL = "not-in-metal"
+DIVERGENT_SIMDGROUP = "divergent-simdgroup"
 
 _SPACES = frozenset({"device", "constant", "thread", "threadgroup", "object_data", "ray_data"})
 _FLOATS = ("float", "half", "bfloat")
@@ -250,6 +253,17 @@ def unknown_to_metal(checked: CheckedSource) -> Iterator[RuleFinding]:
             yield _at(NOT_IN_METAL, token, f"'{token.text}': {_UNKNOWN[token.text]}")
 
 
+def divergent_simdgroup(checked: CheckedSource) -> Iterator[RuleFinding]:
+    """Simdgroup functions that only some lanes call; the source may say that this is meant."""
+    tokens = checked.tokens
+    found = [(tokens[at], condition) for at, condition in divergent_calls(tokens)]
+    meant = said_to_diverge({(token.file, token.line) for token, _ in found}, checked.source.root)
+    for token, condition in found:
+        if (token.file, token.line) not in meant:
+            message = f"{token.text} is called only where `{condition}`, which not all lanes of a simdgroup share"
+            yield _at(DIVERGENT_SIMDGROUP, token, message)
+
+
 _RULES: tuple[Callable[[CheckedSource], Iterable[RuleFinding]], ...] = (
     constant_data,
     host_names,
@@ -257,4 +271,5 @@ _RULES: tuple[Callable[[CheckedSource], Iterable[RuleFinding]], ...] = (
     narrow_offsets,
     address_spaces,
     unknown_to_metal,
+    divergent_simdgroup,
 )

@@ -8,6 +8,7 @@ the finished library, on any platform. Places inside this package's headers coun
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ _HOOKS = (
     r"|__metal_host_(?:barrier|simd_barrier|exchange|inactive_lane|atomic)"
 )
 _CALL = re.compile(rf"^(?P<head>.*\bcall .*?@(?:{_HOOKS})\()(?P<arguments>.*?)\)(?P<tail>[^()]*)$", re.MULTILINE)
+_MEANT = "NOLINT(divergent-simdgroup)"
+_MEANT_NEXT = "NOLINTNEXTLINE(divergent-simdgroup)"
 _DEBUG = re.compile(r"!dbg !(\d+)")
 _DECLARE = re.compile(rf"^(declare .*@(?:{_HOOKS})\()(.*?)(\).*)$", re.MULTILINE)
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.MULTILINE)
@@ -64,6 +67,31 @@ def number_sites(ir: str, headers: Path) -> NumberedSites:
 
     text = _DECLARE.sub(declare, _CALL.sub(call, ir))
     return NumberedSites(text, tuple(numbers))
+
+
+def said_to_diverge(sites: Iterable[tuple[str, int]], root: Path | None) -> frozenset[tuple[str, int]]:
+    """The places whose source says that lanes may stay away from a simdgroup function.
+
+    It says so by a comment of clang-tidy's form, ``NOLINT(divergent-simdgroup)`` on the line or
+    ``NOLINTNEXTLINE(divergent-simdgroup)`` on the one above. Comments are no part of a build's key, so the files are
+    read each time; one that is gone says nothing.
+
+    Args:
+        sites: file and line.
+        root: folder that relative names are in.
+    """
+    lines: dict[str, list[str]] = {}
+    found = set()
+    for file, line in sites:
+        if file not in lines:
+            try:
+                lines[file] = (root / file if root else Path(file)).read_text(errors="replace").splitlines()
+            except OSError:
+                lines[file] = []
+        here, above = (lines[file][n : n + 1] for n in (line - 1, max(line - 2, 0)))
+        if _MEANT in "".join(here) or (line > 1 and _MEANT_NEXT in "".join(above)):
+            found.add((file, line))
+    return frozenset(found)
 
 
 def _place(nodes: dict[str, tuple[str, dict[str, str]]], location: str, headers: str) -> tuple[str, int]:

@@ -24,8 +24,10 @@ Answer = TypeVar("Answer")
 
 # Never a fork of this process: after torch has threads that is undefined on macOS, and copies its caches. On Linux a
 # server that has done nothing but import torch is forked instead, since importing it takes longer than most tasks.
-_CONTEXT = multiprocessing.get_context("forkserver" if sys.platform.startswith("linux") else "spawn")
-_CONTEXT.set_forkserver_preload(["torch"])
+_SPAWN = multiprocessing.get_context("spawn")
+_FORKSERVER = multiprocessing.get_context("forkserver") if sys.platform.startswith("linux") else None
+if _FORKSERVER is not None:
+    _FORKSERVER.set_forkserver_preload(["torch"])
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ def run_tasks(
 
 
 def _start(work: Callable[[Task], Answer]) -> _Worker[Task]:
-    here, there = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=_serve, args=(there, work, dict(os.environ)), daemon=True)
+    here, there = _SPAWN.Pipe()
+    start = _FORKSERVER.Process if _FORKSERVER is not None else _SPAWN.Process
+    process = start(target=_serve, args=(there, work, dict(os.environ)), daemon=True)
     process.start()
     there.close()
     return _Worker(process, here)

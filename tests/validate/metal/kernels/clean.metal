@@ -160,3 +160,21 @@ kernel void rounding(device const half* in, device half* out, device bfloat* wid
   out[i] = sum + half(1.0f);
   wide[i] = bfloat(float(in[i])) + bfloat(256.0f) + bfloat(1.0f);
 }
+
+// Lanes that have finished, whole simdgroups, whole quadgroups, and what is said to be meant.
+kernel void apart_on_purpose(device float* out, uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
+  if (i >= 90)
+    return;
+  out[i] = simd_sum(1.0f);
+  if (i >= 64)
+    out[i] += simd_sum(1.0f);
+  if (lane < 8)
+    out[i] += quad_sum(1.0f);
+  if (lane > 20)
+    out[i] += simd_sum(1.0f); // NOLINT(divergent-simdgroup): the last lanes of a row
+  if (lane > 10 && simd_is_first())
+    out[i] += 100.0f;
+  // NOLINTNEXTLINE(divergent-simdgroup): only these
+  float largest = lane % 2 ? simd_max(out[i]) : 0.0f;
+  out[i] = max(out[i], largest);
+}

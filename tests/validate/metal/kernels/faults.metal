@@ -151,6 +151,31 @@ kernel void lane_that_has_left(device float* out, uint i [[thread_position_in_gr
   out[i] = simd_shuffle_xor(float(i), 16); // fault: inactive-lane
 }
 
+kernel void sum_of_some(device float* out, uint i [[thread_position_in_grid]]) {
+  if (i % 3 == 0)
+    out[i] = simd_sum(1.0f); // fault: divergent-simdgroup
+  out[i] = simd_max(out[i]);
+}
+
+// What hung a GPU: the lanes whose left side is false never come to the function on the right.
+kernel void behind_and(device float* out, uint i [[thread_position_in_grid]]) {
+  bool all = i < 20 && simd_all(i < 40); // fault: divergent-simdgroup
+  out[i] = all;
+  simdgroup_barrier(mem_flags::mem_none);
+}
+
+kernel void loops_apart(device float* out, uint i [[thread_position_in_grid]]) {
+  for (uint step = 0; step <= i; ++step)
+    out[i] += simd_shuffle_xor(1.0f, 1); // fault: divergent-simdgroup
+  threadgroup_barrier(mem_flags::mem_none);
+}
+
+kernel void quad_apart(device float* out, uint i [[thread_position_in_grid]]) {
+  if (i != 6)
+    out[i] = quad_sum(1.0f); // fault: divergent-simdgroup
+  simdgroup_barrier(mem_flags::mem_none);
+}
+
 kernel void last_one_wins(device int* out, device atomic_int* turn, uint i [[thread_position_in_grid]]) { // fault: order-dependent
   out[i] = atomic_fetch_add_explicit(turn, 1, memory_order_relaxed);
 }

@@ -35,3 +35,33 @@ kernel void precise_sum(device float* out, uint i [[thread_position_in_grid]]) {
   float own[2] = {1.0f, 2.0f};
   out[i] = float(sum) + first(own);
 }
+
+static float sum_below(float value, uint lane, uint many) {
+  const uint last = lane + 1;
+  return last < many ? simd_sum(value) : 0.0f; // divergent-simdgroup
+}
+
+kernel void some_lanes(
+    device float* out,
+    constant uint& many,
+    uint i [[thread_position_in_grid]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  bool inside = i < many;
+  bool all = inside && simd_all(out[i] > 0); // divergent-simdgroup
+  if (lane % 2)
+    out[i] = simd_max(out[i]); // divergent-simdgroup
+  for (uint step = lane; step < many; step += 32) {
+    out[i] += simd_shuffle_down(out[i], 1); // divergent-simdgroup
+    float next = out[i + 1];
+    while (next < 3) {
+      next = simd_sum(next); // divergent-simdgroup
+    }
+  }
+  if (i < 64 && many > 2 && simd_any(inside))
+    out[i] = sum_below(out[i], lane, many);
+  if (simdgroup == 0 || many > 3)
+    out[i] = simd_sum(out[i]);
+  if (simd_all(inside))
+    out[i] = many > 4 ? simd_sum(1.0f) : quad_max(2.0f);
+}

@@ -19,7 +19,7 @@ struct value air_read(enum number kind, const char* at);
 void air_write(enum number kind, char* at, struct value v);
 
 /* Of the executor. */
-const char* __metal_host_exchange(const char* value, u32 size, u64* active, u32 site);
+const char* __metal_host_exchange(const char* value, u32 size, u32 together, u64* active, u32 site);
 u32 __metal_host_lane(void);
 void __metal_host_inactive_lane(u32 lane, u32 site);
 void __metal_host_access(const void* at, u32 size, u32 kind, u32 site);

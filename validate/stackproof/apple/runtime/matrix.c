@@ -53,7 +53,7 @@ void air_host_matrix_store(const float* m, char* base, i64 row_length, i64 x, i6
 /* All of a matrix, from the two elements of each lane. */
 static void gather(float all[8][8], const float* mine, u32 site) {
   u64 active;
-  const char* table = __metal_host_exchange((const char*)mine, 2 * sizeof *mine, &active, site);
+  const char* table = __metal_host_exchange((const char*)mine, 2 * sizeof *mine, LANES, &active, site);
   for (u32 lane = 0; lane < LANES; ++lane) {
     struct place p = place_of(lane);
     if (active >> lane & 1)

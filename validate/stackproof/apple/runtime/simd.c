@@ -44,7 +44,7 @@ void air_host_combine(char* at, u32 number, u32 how, u32 site) {
   struct value lanes[LANES];
   u64 active;
   u32 size = air_size(kind);
-  const char* table = __metal_host_exchange(at, size, &active, site);
+  const char* table = __metal_host_exchange(at, size, LANES, &active, site);
   for (u32 i = 0; i < LANES; ++i)
     if (active >> i & 1)
       lanes[i] = air_read(kind, table + i * size);
@@ -62,7 +62,7 @@ void air_host_scan(char* at, u32 number, u32 how, u32 inclusive, u32 site) {
   enum number kind = (enum number)number;
   u64 active;
   u32 size = air_size(kind), end = __metal_host_lane() + inclusive;
-  const char* table = __metal_host_exchange(at, size, &active, site);
+  const char* table = __metal_host_exchange(at, size, LANES, &active, site);
   struct value total = {how == PRODUCT, how == PRODUCT};
   for (u32 i = 0; i < end; ++i)
     if (active >> i & 1)
@@ -82,7 +82,7 @@ static void take(char* at, const char* table, u32 size, u64 active, u32 lane, u3
 
 void air_host_move(char* at, u32 size, u32 how, u32 operand, u32 site) {
   u64 active;
-  const char* table = __metal_host_exchange(at, size, &active, site);
+  const char* table = __metal_host_exchange(at, size, LANES, &active, site);
   u32 self = __metal_host_lane();
   u32 from = how == TO_LANE ? operand : how == BY_XOR ? self ^ operand : how == UP ? self - operand : self + operand;
   if ((how == UP || how == DOWN) && from >= LANES)
@@ -94,9 +94,9 @@ void air_host_move(char* at, u32 size, u32 how, u32 operand, u32 site) {
 void air_host_fill(char* at, const char* fill, u32 size, u32 up, u32 delta, u32 modulo, u32 site) {
   u64 active, filling;
   char values[LANES * EXCHANGE_BYTES];
-  const char* table = __metal_host_exchange(at, size, &active, site);
+  const char* table = __metal_host_exchange(at, size, LANES, &active, site);
   memcpy(values, table, LANES * size);
-  const char* fills = __metal_host_exchange(fill, size, &filling, site);
+  const char* fills = __metal_host_exchange(fill, size, LANES, &filling, site);
   u32 self = __metal_host_lane(), within = self % modulo, group = self - within;
   if (up && within >= delta)
     take(at, values, size, active, self - delta, site);
@@ -113,7 +113,7 @@ void air_host_fill(char* at, const char* fill, u32 size, u32 up, u32 delta, u32 
 u32 air_host_vote(u32 mine, u32 every, u32 site) {
   u64 active, set = 0;
   char vote = (char)(mine & 1);
-  const char* table = __metal_host_exchange(&vote, 1, &active, site);
+  const char* table = __metal_host_exchange(&vote, 1, LANES, &active, site);
   for (u32 i = 0; i < LANES; ++i)
     set |= (u64)(active >> i & 1 && table[i]) << i;
   return every ? set == active : set != 0;

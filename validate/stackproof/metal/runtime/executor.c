@@ -65,12 +65,13 @@ void __metal_host_barrier(u32 flags SITE_PARAMETER) {
   wait_as(AT_BARRIER);
 }
 
-const char* __metal_host_exchange(const char* value, u32 size, u64* active SITE_PARAMETER) {
+const char* __metal_host_exchange(const char* value, u32 size, u32 together, u64* active SITE_PARAMETER) {
   struct worker* w = &metal_worker;
   struct fiber* self = &w->fibers[w->current];
   struct exchange* x = &w->exchanges[w->current / LANES];
   self->site = SITE;
   self->size = size;
+  self->together = together;
   memcpy(self->value, value, size);
   wait_as(AT_EXCHANGE);
   *active = x->active;
@@ -82,6 +83,7 @@ void __metal_host_simd_barrier(u32 flags SITE_PARAMETER) {
   (void)flags;
   self->site = SITE;
   self->size = 0;
+  self->together = LANES;
   wait_as(AT_EXCHANGE);
   ++self->passed;
 }
@@ -117,10 +119,38 @@ u64 __metal_host_threadgroup(u32 id, u64 size) {
   return (u64)w->arena + offset;
 }
 
+static void report_divergence(struct worker* w, u32 kind, struct fiber* here, struct fiber* there) {
+  struct report r = metal_report_here(kind, here->site);
+  r.thread = (u64)(here - w->fibers);
+  r.other_thread = (u64)(there - w->fibers);
+  r.other_group = w->group;
+  r.other_site = there->state == AT_BARRIER || there->state == AT_EXCHANGE ? there->site : 0;
+  metal_report(r);
+}
+
+/* A lane that has not finished stays away from an operation that others of its simdgroup, or quadgroup, have come to. */
+static void watch_divergence(struct worker* w, u32 begin, u32 end, u64 site) {
+  for (u32 i = begin; i < end; ++i) {
+    struct fiber* here = &w->fibers[i];
+    if (here->state != AT_EXCHANGE || here->site != site || !here->together)
+      continue;
+    u32 first = i - (i - begin) % here->together, last = first + here->together < end ? first + here->together : end;
+    for (u32 k = first; k < last; ++k) {
+      struct fiber* there = &w->fibers[k];
+      if (there->state == FINISHED || (there->state == AT_EXCHANGE && there->site == site))
+        continue;
+      report_divergence(w, REPORT_SIMDGROUP_DIVERGENCE, here, there);
+      return;
+    }
+  }
+}
+
 /* Lets the lanes of simdgroup `g` that wait at `site` go on, as the active lanes of that operation. */
 static void complete_exchange(struct worker* w, u32 g, u64 site) {
   struct exchange* x = &w->exchanges[g];
   u32 begin = g * LANES, end = begin + LANES < w->threads ? begin + LANES : w->threads;
+  if (metal_options.detectors & DETECT_DIVERGENCE)
+    watch_divergence(w, begin, end, site);
   x->side ^= 1;
   x->active = 0;
   for (u32 i = begin; i < end; ++i) {
@@ -152,15 +182,6 @@ static int advance_simdgroup(struct worker* w, u32 g, int whole_only) {
   return 1;
 }
 
-static void report_divergence(struct worker* w, struct fiber* here, struct fiber* there) {
-  struct report r = metal_report_here(REPORT_BARRIER_DIVERGENCE, here->site);
-  r.thread = (u64)(here - w->fibers);
-  r.other_thread = (u64)(there - w->fibers);
-  r.other_group = w->group;
-  r.other_site = there->state == AT_BARRIER ? there->site : 0;
-  metal_report(r);
-}
-
 static void pass_barrier(struct worker* w) {
   struct fiber *first = 0, *other = 0;
   u32 flags = ~0u;
@@ -177,7 +198,7 @@ static void pass_barrier(struct worker* w) {
     if (w->fibers[i].state == FINISHED && !w->fibers[i].killed)
       other = &w->fibers[i];
   if (other)
-    report_divergence(w, first, other);
+    report_divergence(w, REPORT_BARRIER_DIVERGENCE, first, other);
   w->epoch[0] += flags & 1;
   w->epoch[1] += (flags >> 1) & 1;
   for (u32 i = 0; i < w->threads; ++i)

@@ -61,6 +61,7 @@ struct fiber {
   u32 flags;       /* mem_flags of the barrier it waits at */
   u32 passed;      /* simdgroup synchronisations so far */
   u32 size;        /* bytes handed to the exchange */
+  u32 together;    /* neighbours of which all are to come to it; 0: whoever comes */
   char value[EXCHANGE_BYTES];
   u32 attributes[ATTRIBUTES][3];
 };
@@ -109,6 +110,7 @@ enum report_kind {
   REPORT_UNDEFINED,
   REPORT_INACTIVE_LANE,
   REPORT_LIMIT,
+  REPORT_SIMDGROUP_DIVERGENCE,
 };
 
 /* Mirrored by stackproof.metal.native.RawReport. */
@@ -136,7 +138,7 @@ struct region {
   void* cells;  /* made on demand */
 };
 
-enum detector { DETECT_BOUNDS = 1, DETECT_RACE = 2, DETECT_UNINITIALISED = 4, DETECT_UNDEFINED = 8, COUNT_TRAFFIC = 16 };
+enum detector { DETECT_BOUNDS = 1, DETECT_RACE = 2, DETECT_UNINITIALISED = 4, DETECT_UNDEFINED = 8, COUNT_TRAFFIC = 16, DETECT_DIVERGENCE = 32 };
 
 struct traffic {
   u64 loads, stores, atomics, loaded_bytes, stored_bytes;
