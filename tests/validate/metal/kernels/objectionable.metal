@@ -41,13 +41,27 @@ static float sum_below(float value, uint lane, uint many) {
   return last < many ? simd_sum(value) : 0.0f; // divergent-simdgroup
 }
 
+struct Shared {
+  bool all;
+  bool mine;
+};
+
+static Shared shared_of(uint lane) {
+  Shared shared = {simd_all(lane < 40), false};
+  shared.mine = lane < 7;
+  return shared;
+}
+
 kernel void some_lanes(
     device float* out,
     constant uint& many,
-    uint i [[thread_position_in_grid]],
+    uint3 position [[thread_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  const uint i = position.x;
   bool inside = i < many;
+  if (position.y < many)
+    out[i] = simd_sum(out[i]);
   bool all = inside && simd_all(out[i] > 0); // divergent-simdgroup
   if (lane % 2)
     out[i] = simd_max(out[i]); // divergent-simdgroup
@@ -60,6 +74,11 @@ kernel void some_lanes(
   }
   if (i < 64 && many > 2 && simd_any(inside))
     out[i] = sum_below(out[i], lane, many);
+  const auto shared = shared_of(lane);
+  if (shared.all)
+    out[i] = simd_sum(out[i]);
+  if (shared.mine)
+    out[i] = simd_sum(out[i]); // divergent-simdgroup
   if (simdgroup == 0 || many > 3)
     out[i] = simd_sum(out[i]);
   if (simd_all(inside))
