@@ -58,7 +58,10 @@ def test_reductions_over_a_threadgroup(size: int) -> None:
     library.reductions(values, out, where, threads=size, group_size=size)
     assert out.tolist() == [values.sum().item(), 5000.0]
     assert where.item() == size // 3
-    assert library.reports() == []
+    # What three simdgroups found is combined by three lanes of the first, while the others go to the next barrier.
+    parted = {report.kind.value for report in library.reports()}
+    assert parted == ({"divergent-simdgroup"} if size == 96 else set())
+    assert all(report.file.endswith("c10/metal/reduction_utils.h") for report in library.reports())
 
 
 def test_sixteen_bit_and_64_bit_atomics_under_contention() -> None:

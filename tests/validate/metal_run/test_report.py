@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+from stackproof.metal import Report, ReportKind
 from stackproof.metal_run.report import Table, render
+from stackproof.metal_run.worker import is_theirs
 from stackproof.ops import CaseResult
 
 RESULTS = [
@@ -45,3 +48,13 @@ def test_the_text_shows_the_cpu_beside_our_error() -> None:
     text = render(filled().rows)
     assert "grad_input 0.750 (0.500)" in text
     assert text.count("bilinear") == 3
+
+
+def test_lanes_that_part_in_pytorchs_own_headers_are_a_note_and_elsewhere_a_failure() -> None:
+    def report(file: str, kind: ReportKind = ReportKind.SIMDGROUP_DIVERGENCE) -> Report:
+        return Report(kind, "k", "lanes part", file, 3)
+
+    root = Path("/cache/tree")
+    assert is_theirs(report("/cache/tree/c10/metal/reduction_utils.h"), root)
+    assert not is_theirs(report("/cache/tree/aten/src/ATen/native/mps/kernels/A.metal"), root)
+    assert not is_theirs(report("/cache/tree/c10/metal/atomic.h", ReportKind.RACE), root)

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from patchstack.errors import PatchstackError
-from stackproof.metal import ALL_DETECTORS, CompileError, MetalLibrary, Report, RunMode, compile_library
+from stackproof.metal import ALL_DETECTORS, CompileError, MetalLibrary, Report, ReportKind, RunMode, compile_library
 from stackproof.model import Finding
 from stackproof.ops import CaseResult, Kernels, WorkUnit, proof_for
 
@@ -158,10 +158,17 @@ def _reported(library: MetalLibrary, source: OpSource, task: Task) -> tuple[Find
             path=_in_tree(report.file, source.root),
             line=report.line,
             rule=report.kind.value,
+            fails=not is_theirs(report, source.root),
             details={"run_mode": task.run_mode, "unit": task.unit.label if task.unit else ""},
         )
         for report in reports
     )
+
+
+def is_theirs(report: Report, root: Path) -> bool:
+    """Whether lanes part in PyTorch's own headers, as in its reductions: no stack can say there that it is meant."""
+    is_divergence = report.kind is ReportKind.SIMDGROUP_DIVERGENCE
+    return is_divergence and _in_tree(report.file, root).startswith("c10/metal/")
 
 
 def _diagnosed(error: CompileError, source: OpSource) -> tuple[Finding, ...]:
