@@ -1,6 +1,6 @@
 """What Metal's C++ has and Clang's C++ for OpenCL has not, as edits of the preprocessed text.
 
-Five small differences: classes must be copyable out of ``constant``; vectors are classes, so swizzles become calls;
+Differences: classes must be copyable out of ``constant``; vectors are classes, so swizzles become calls;
 function pointers as template parameters must be references; ``threadgroup`` variables get their memory from the
 executor; and the ``[[host_name]]`` of an instantiation is not something Clang parses. None of the edits adds or
 removes a newline, so that lines stay what they were.
@@ -20,15 +20,17 @@ _STATEMENT_STARTS = (";", "{", "}")
 
 def dialect_edits(tokens: TokenStream) -> list[Edit]:
     """All edits that do not depend on kernels."""
-    return [
+    variables = list(_threadgroup_variables(tokens))
+    edits = (
         *_copyable_classes(tokens),
         *_swizzles(tokens),
         *_function_parameters(tokens),
         *_array_parameters(tokens),
         *_literals(tokens),
         *_conditionals(tokens),
-        *_threadgroup_variables(tokens),
-    ]
+    )
+    # A declaration is rewritten as a whole; the conditional in its dimension is one of integers and needs nothing.
+    return [*(edit for edit in edits if not any(one.start <= edit.start < one.end for one in variables)), *variables]
 
 
 def class_bodies(tokens: TokenStream) -> Iterator[tuple[int, int, int]]:
@@ -139,9 +141,21 @@ def _conditionals(tokens: TokenStream) -> Iterator[Edit]:
             continue
         colon = _matching_colon(tokens, index + 1)
         if colon:
-            for low, high in ((index + 1, colon), (colon + 1, _operand_end(tokens, colon + 1))):
-                yield Edit(tokens[low].start, tokens[low].start, "__metal_host::value(")
+            sides = (index + 1, colon), (colon + 1, _operand_end(tokens, colon + 1))
+            for (low, high), other in zip(sides, reversed(sides), strict=True):
+                yield Edit(tokens[low].start, tokens[low].start, _taken(tokens, (low, high), other))
                 yield Edit(tokens[high - 1].end, tokens[high - 1].end, ")")
+
+
+def _taken(tokens: TokenStream, side: tuple[int, int], other: tuple[int, int]) -> str:
+    """What one side of a conditional is handed to: an integer beside a bfloat becomes one."""
+    low, high = side
+    is_integer = high - low == 1 and re.fullmatch(r"\d+", tokens[low].text)
+    words = tokens[other[0] : other[1]]
+    is_plain = all(one.kind in ("word", "number") or one.text in "()[]<>::,+-*" for one in words)
+    if is_integer and is_plain and not (len(words) == 1 and words[0].kind == "number"):
+        return f"__metal_host::beside<decltype(__metal_host::value({tokens.source(*other)}))>::take("
+    return "__metal_host::value("
 
 
 def _matching_colon(tokens: TokenStream, at: int) -> int:
