@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -88,4 +89,14 @@ def test_another_text_at_the_same_place_is_another_build(
     monkeypatch.setattr(build, "_build", lambda *arguments: described(arguments[5]))
     first = compile_source(source, RunMode.PLAIN, tmp_path)
     source.path.write_text(KERNEL.replace("3", "4"))
+    assert compile_source(source, RunMode.PLAIN, tmp_path).path != first.path
+
+
+def test_other_headers_are_another_build(tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_build", lambda *arguments: described(arguments[5]))
+    first = compile_source(source, RunMode.PLAIN, tmp_path)
+    headers = tmp_path / "headers"
+    shutil.copytree(build.INCLUDE, headers)
+    (headers / "metal_common").write_text("#pragma once\n")
+    monkeypatch.setattr(build, "INCLUDE", headers)
     assert compile_source(source, RunMode.PLAIN, tmp_path).path != first.path

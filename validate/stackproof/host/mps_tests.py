@@ -160,7 +160,8 @@ def _prepare(context: GateContext, tree: Tree, patterns: tuple[str, ...]) -> Mps
 
 
 def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult:
-    chunks = [Chunk(number, _CHUNKS) for number in range(_CHUNKS)]
+    shares = _CHUNKS if len(tests.patterns) > 1 else 1  # each process loads the whole test file first
+    chunks = [Chunk(number, shares) for number in range(shares)]
     outcomes: list[TestOutcome] = []
     findings: list[Finding] = []
     for done, (chunk, answer) in enumerate(run_tasks(chunks, tests, jobs=context.jobs, timeout=_TIMEOUT_S), 1):

@@ -181,7 +181,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     text = preprocess(source, toolchain)
     kind = mode & RunMode.FAST_MATH | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
     flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
-    key = digest(source.places.shared_text(text), headers_digest(), toolchain.version, *flags)
+    key = digest(headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags)
     folder = cache / "metal" / key
     described = folder / "build.json"
     if not described.exists():

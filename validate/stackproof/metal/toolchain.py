@@ -182,8 +182,12 @@ def digest(*parts: str | bytes) -> str:
     return state.hexdigest()[:24]
 
 
-@lru_cache(maxsize=1)
-def headers_digest() -> str:
-    """Content hash of the headers and of the runtime, part of every cache key."""
-    files = sorted([*INCLUDE.iterdir(), *RUNTIME.iterdir()])
+@lru_cache
+def headers_digest(include: Path = INCLUDE) -> str:
+    """Content hash of the headers and of the runtime, part of every cache key.
+
+    Args:
+        include: folder of the headers.
+    """
+    files = sorted([*include.iterdir(), *RUNTIME.iterdir()])
     return digest(*(item for path in files if path.is_file() for item in (path.name, path.read_bytes())))
