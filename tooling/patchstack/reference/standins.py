@@ -15,6 +15,9 @@ from patchstack.reference.model import ReferenceSpec, SourceFile
 STAND_INS = Path(__file__).with_name("standins")
 _NOT_STAND_INS = ("__pycache__", ".DS_Store")
 
+# Whose stand-ins have another structure than that of the release: 2.11 lacks what landed just after it.
+_STRUCTURE_OF = {"2.11": "April 2026"}
+
 
 def stand_ins_of(name: str, folder: Path = STAND_INS) -> tuple[SourceFile, ...]:
     """The stand-ins of one tree, sorted by path; empty when it needs none."""
@@ -35,10 +38,11 @@ def digest(stand_ins: Sequence[SourceFile]) -> str:
 def commit_message(spec: ReferenceSpec, stand_ins: Sequence[SourceFile]) -> str:
     """What the second commit says: which files are not PyTorch's."""
     listed = "\n".join(f"  {file.path}" for file in stand_ins)
+    month = _STRUCTURE_OF.get(spec.name, f"{spec.released:%B %Y}")
     return (
         f"Stand-ins for files that the packages of PyTorch {spec.version} do not carry\n\n"
         "NOT PyTorch's text. The files below are this project's own making, with the structure (names,\n"
-        "namespaces, order of definitions) that upstream's files had in April 2026, so that a series which edits\n"
+        f"namespaces, order of definitions) that upstream's files had in {month}, so that a series which edits\n"
         "those files has something to edit:\n\n"
         f"{listed}\n\n"
         "Everything else in this tree is the release's own and came with the first commit.\n"

@@ -43,7 +43,10 @@ LIMITS = (
 )
 _CODE = ("-O0", "-g0")
 _DEFAULT_RELEASE = "2.11"
-_VERSION = re.compile(r"^(\d+\.\d+)")
+_VERSION = re.compile(r"^(\d+)\.(\d+)")
+# What a tree laid out from a release's packages has in place of version.txt.
+_VERSION_HEADER = "torch/headeronly/version.h"
+_VERSION_STRING = re.compile(r"^#define TORCH_VERSION \\\n  \"(\d+)\.(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -299,10 +302,16 @@ def _release_wheel(tree: Tree) -> Path:
     """The macOS wheel nearest to the tree: the reference of its own release where there is one."""
     from patchstack.reference import SPECS, reference_wheel
 
+    name = release_of(tree)
+    return reference_wheel(name if name in SPECS else _DEFAULT_RELEASE)
+
+
+def release_of(tree: Tree) -> str:
+    """The tree's release, as ``2.13``; empty where it does not say."""
     text = (tree.read("version.txt") or b"").decode(errors="replace")
-    found = _VERSION.match(text)
-    name = found[1] if found and found[1] in SPECS else _DEFAULT_RELEASE
-    return reference_wheel(name)
+    header = (tree.read(_VERSION_HEADER) or b"").decode(errors="replace")
+    found = _VERSION.match(text) or _VERSION_STRING.search(header)
+    return ".".join(found.groups()) if found else ""
 
 
 def _result(verdicts: Sequence[FileVerdict], seconds: float) -> GateResult:
