@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from edit_bench import edit_from, plan_on, write_series
+from edit_bench import edit_from, plan_on, tree_of, write_series
 from patchstack.edits import Outcome, Status
 from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.errors import ManifestError
+from patchstack.reference import standins
 from patchstack.series import load_series
 from patchstack.source.text import digest
 
@@ -65,10 +67,43 @@ def test_a_definition_that_is_not_there_says_nothing_about_the_change() -> None:
     assert (outcome.status, outcome.neutral, outcome.note) == (Status.SATISFIED, True, "no such definition")
 
 
-def test_two_definitions_of_the_name_are_a_conflict() -> None:
-    outcome = removed("int half_of(int a) { return a; }\nint half_of(long a) { return 1; }\n")
+def test_two_types_of_the_name_are_a_conflict() -> None:
+    both = "#ifdef A\nstruct Half {\n  int a;\n};\n#else\nstruct Half {\n  long a;\n};\n#endif\n"
+    outcome = removed(both, "{struct: Half}")
     assert outcome.status is Status.CONFLICT
-    assert outcome.matches == (1, 2)
+    assert outcome.matches == (2, 6)
+
+
+OVERLOADS = """template <typename T>
+static T half_of(T a);
+
+template <>
+int half_of<int>(int a) {
+  return a / 2;
+}
+
+// At run time.
+static int half_of(int a, bool up) {
+  return half_of<int>(a + up);
+}
+
+"""
+
+
+def test_overloads_and_specializations_go_together_with_their_prototype() -> None:
+    outcome = removed(f"int a;\n\n{OVERLOADS}int b;\n")
+    assert outcome.after == b"int a;\n\nint b;\n"
+
+
+def test_overloads_stay_together_where_one_is_used() -> None:
+    outcome = removed(f"{OVERLOADS}{USER}")
+    assert (outcome.status, outcome.after) == (Status.SATISFIED, None)
+    assert "half_of(3)" in f"{OVERLOADS}{USER}".splitlines()[int(outcome.note.split()[2]) - 1]
+
+
+def test_the_prototype_of_a_function_in_another_namespace_is_a_use_that_keeps_it() -> None:
+    outcome = removed(f"namespace n {{\nint half_of(int a);\n}}\n{HELPER}")
+    assert (outcome.status, outcome.note) == (Status.SATISFIED, "left: line 2 uses it")
 
 
 KERNEL = "// One thread a row.\ntemplate <typename T>\nkernel void rows(device T* a) {\n}\n"
@@ -138,17 +173,119 @@ def test_a_header_is_refused_because_other_files_use_it() -> None:
         edit_from("{kind: remove-unused-definition, path: a.h, definition: {function: half_of}}", {})
 
 
+CYCLE = """// A padding.
+struct Pad {
+  static float source(float a) { return a; }
+};
+
+static float source(float a, int mode) {
+  return mode ? Pad::source(a) : 0;
+}
+
+int mode;
+"""
+BOTH = "[{struct: Pad, in: global}, {function: source, in: global}, {function: gone_before}]"
+
+
+def several(source: str, definitions: str, more: str = "") -> Outcome:
+    keys = ", ".join(filter(None, (f"definitions: {definitions}", more)))
+    edit = edit_from(f"{{kind: remove-unused-definition, path: a.metal, {keys}}}", {})
+    return plan_on(edit, source.encode())
+
+
+def test_definitions_that_only_use_one_another_go_together() -> None:
+    outcome = several(CYCLE, BOTH)
+    assert (outcome.status, outcome.after, outcome.note) == (Status.APPLIES, b"int mode;\n", "")
+    assert outcome.matches == (2, 6)
+
+
+def test_of_several_definitions_those_go_that_nothing_which_stays_uses() -> None:
+    helper = "static int one() {\n  return 1;\n}\n\n"
+    outcome = several(helper + CYCLE + "float at = source(1, mode);\n", f"[{{function: one}}, {BOTH[1:]}")
+    assert outcome.after == (CYCLE + "float at = source(1, mode);\n").encode()
+    assert outcome.note == "Pad left: line 11 uses it; source left: line 15 uses it"
+
+
+def test_of_several_kernels_the_ones_of_a_known_text_go() -> None:
+    other = KERNEL.replace("rows", "columns")
+    places = "[{kernel: rows}, {kernel: columns}]"
+    outcome = several(f"{KERNEL}\n{other}", places, known(KERNEL))
+    assert outcome.after == other.encode()
+    assert outcome.note == f"columns left: not a version the series knows (its digest is {digest(other.encode())})"
+
+
+def test_none_of_several_definitions_being_there_says_nothing_about_the_change() -> None:
+    outcome = several("int b;\n", BOTH)
+    assert (outcome.status, outcome.neutral, outcome.note) == (Status.SATISFIED, True, "no such definitions")
+
+
+def test_one_definition_and_several_are_not_given_at_once() -> None:
+    with pytest.raises(ManifestError, match="exactly one of definition, definitions"):
+        several(CYCLE, BOTH, "definition: {function: source}")
+
+
+HELPERS = b"#pragma once\nint weight(int a);\ninline int share(int a) {\n  return a;\n}\n"
+INCLUDES = "#include <ATen/Helpers.h>\n#include <metal_stdlib>\n\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "user", "note"),
+    [
+        (HELPERS, "int a; // share\n", ""),
+        (HELPERS, "int a = share(1);\n", "ATen/Helpers.h left: line 4 uses it"),
+        (HELPERS.replace(b"once\n", b"once\n#include <b.h>\n"), "int a;\n", "what it brings is not known"),
+        (b"", "int a;\n", "what it brings is not known"),
+    ],
+    ids=["unused", "used", "includes more", "empty"],
+)
+def test_an_include_line_goes_if_nothing_of_its_header_is_used(header: bytes, user: str, note: str) -> None:
+    keys = "definitions: [{include: ATen/Helpers.h}, {function: f}]"
+    edit = edit_from(f"{{kind: remove-unused-definition, path: a.metal, {keys}}}", {})
+    files = {"a.metal": (INCLUDES + user).encode(), "aten/src/ATen/Helpers.h": header}
+    outcome = edit.plan(tree_of(files))
+    if note:
+        assert outcome.after is None
+        assert outcome.note.endswith(note)
+    else:
+        assert outcome.after == ("#include <metal_stdlib>\n\n" + user).encode()
+
+
+COMMENT = "// What follows halves.\n// All of it.\n"
+
+
+def test_a_known_comment_between_definitions_goes_along() -> None:
+    source = f"int a;\n\n{COMMENT}\n{HELPER}\n// Another.\n\nint b;\n"
+    known_comment = f"comments: ['{digest(COMMENT.encode())}']"
+    assert several(source, "[{function: half_of}]", known_comment).after == b"int a;\n\n// Another.\n\nint b;\n"
+    assert several(source, "[{function: half_of}]").after == f"int a;\n\n{COMMENT}\n// Another.\n\nint b;\n".encode()
+    assert several(source + USER, "[{function: half_of}]", known_comment).after is None
+
+
+def test_helpers_of_upstream_go_in_the_words_the_series_knows_and_stay_where_somebody_edited_them() -> None:
+    for change in load_series().changes:
+        for edit in change.edits:
+            file = Path(standins.__file__).parent / "standins/2.13" / edit.path
+            if not isinstance(edit, RemoveUnusedDefinition) or not change.only_where:
+                continue
+            source = file.read_bytes()
+            for place in edit.places:
+                if place.kind == "function":
+                    head = re.compile(rb"\b%s\(" % place.name.encode())
+                    edited = head.sub(lambda found: b"/* mine */ " + found.group(), source)
+                    assert f"{place.name} left: not a version the series knows" not in plan_on(edit, source).note
+                    assert f"{place.name} left: not a version the series knows" in plan_on(edit, edited).note
+
+
 def test_the_second_change_takes_out_what_only_the_old_forward_kernel_used_users_first() -> None:
-    edits = [e for c in load_series().changes for e in c.edits if isinstance(e, RemoveUnusedDefinition)]
-    names = [edit.place.name for edit in edits]
+    edits = [e for e in load_series().changes[1].edits if isinstance(e, RemoveUnusedDefinition)]
+    places = [place for edit in edits for place in edit.places]
+    names = [place.name for place in places]
     # Each uses the one behind it, as upstream's do, so any other order would leave some.
     source = "".join(
-        f"struct {name} {{}};\n\n" if edit.place.kind == "struct" else f"static void {name}() {{ {used}; }}\n\n"
-        for edit, name, used in zip(edits, names, [*names[1:], ""], strict=True)
+        f"struct {name} {{}};\n\n" if place.kind == "struct" else f"static void {name}() {{ {used}; }}\n\n"
+        for place, name, used in zip(places, names, [*names[1:], ""], strict=True)
     ).encode()
     for edit in edits:
         outcome = plan_on(edit, source)
         assert outcome.after is not None, outcome
         source = outcome.after
-    assert len(edits) == 5
-    assert source.strip() == b""

@@ -56,7 +56,7 @@ validate-stack --each-commit
 
 Host stand-ins only: nothing of this ran on an Apple GPU.
 
-Measured speed:
+Benchmark results:
 
 | shape | ms |
 |---|---|

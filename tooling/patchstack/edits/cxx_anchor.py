@@ -69,9 +69,9 @@ class Hit:
     thing: Include | Namespace | Definition | None
 
 
-def load_definition(section: Section) -> CxxPlace:
+def load_definition(section: Section, kinds: Sequence[str] = DEFINITION_KINDS) -> CxxPlace:
     """Read the name of a definition, such as ``{function: f, in: at::native}``; any number of them may be there."""
-    kind = section.one_of(DEFINITION_KINDS)
+    kind = section.one_of(kinds)
     name = section.text(kind)
     scope = _scope(section)
     section.finish()

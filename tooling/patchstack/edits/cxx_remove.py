@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, nearest_to
+from patchstack.edits.cxx_anchor import CxxPlace, find_hits, nearest_to
 from patchstack.edits.cxx_edit import lost_beside, without
 from patchstack.edits.model import Edit, Outcome, Status
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, parse_cxx
-from patchstack.source.text import digest, line_number
+from patchstack.source.text import digest, line_number, line_start
 
 PRIVATE_SUFFIXES = (".metal", ".mm", ".cpp")
 """Files whose definitions no other file sees; a header's may be used anywhere."""
 
 
+_INCLUDE_ROOTS = ("aten/src/", "")
+
 FOUND_BY_NAME = ("kernel", "macro")
 """What the host may use without the file showing it: a kernel, and a macro whose calls register kernels."""
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a file has under one of the names.
+
+    Attributes:
+        place: the name.
+        things: its definition, or the overloads and specializations of a function; an include line.
+        beside: what is nothing without them: the calls of a macro, the prototypes of functions.
+        brings: the names that others use them by.
+    """
+
+    place: CxxPlace
+    things: tuple[Definition, ...]
+    beside: tuple[Definition, ...]
+    brings: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[Definition, ...]:
+        return (*self.things, *self.beside)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RemoveUnusedDefinition(Edit):
-    """Take a definition out of a file, the comment lines above it included, if the rest of the file does not name it.
+    """Take definitions out of a file, the comment lines above them included, if what stays does not name them.
+
+    Of several definitions as many go as can: those that only others of them use go with these, in whatever order they
+    are listed. Functions of one name, overloads and specializations, go together and with their prototypes. An include
+    line goes if the header, which the tree has, defines nothing that is used here, and includes nothing itself.
 
     A kernel and a registering macro only go when their text is one that the series knows, since the host finds kernels
     by name; the macro's calls at namespace scope, which register them, go with it.
@@ -33,55 +60,127 @@ class RemoveUnusedDefinition(Edit):
     and the note says which it is.
 
     Attributes:
-        place: the definition.
-        replaces: digests of the texts that may go; without any, every text of a definition that only its file sees.
-        written: the same of the texts that earlier changes of the series put there.
+        places: the definitions.
+        replaces: digests of the texts that may go.
+        written: the same of the texts that earlier changes of the series put there. Without either, every text of a
+            definition that only its file sees may go; with them, one that somebody changed stays, and the note says so.
+        comments: digests of comments between definitions, which say something of them and go along.
     """
 
     kind: ClassVar[str] = "remove-unused-definition"
-    place: CxxPlace
+    places: tuple[CxxPlace, ...]
+    comments: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        return f"remove {self.place.kind} {self.place.name} if nothing uses it"
+        first, *others = (f"{place.kind} {place.name}" for place in self.places)
+        return (
+            f"remove {first}{f' and {len(others)} more' if others else ''} if nothing uses {'them' if others else 'it'}"
+        )
+
+    @property
+    def _anchor(self) -> str:
+        return str(self.places[0]) if len(self.places) == 1 else f"{len(self.places)} definitions"
 
     def plan(self, tree: Tree) -> Outcome:
         data = tree.read(self.path)
         if data is None:
             return self.missing_file(tree)
-        file, anchor = parse_cxx(data), str(self.place)
-        hits = find_hits(file, self.place)
-        lines = tuple(hit.line for hit in hits)
-        if not hits:
-            return Outcome(Status.SATISFIED, anchor, note="no such definition", neutral=True)
-        if len(hits) > 1:
-            problem = f"{len(hits)} definitions match '{anchor}', expected 1"
-            return self.failed(anchor, problem, matches=lines, nearest=nearest_to(file, self.place))
-        found = digest(data[hits[0].start : hits[0].end])
-        if found not in (*self.replaces, *self.written) and (self.replaces or self.place.kind in FOUND_BY_NAME):
-            note = f"left: not a version the series knows (its digest is {found})"
-            return Outcome(Status.SATISFIED, anchor, lines, note=note, neutral=True)
-        return self._removed(tree, file, hits[0])
+        file = parse_cxx(data)
+        found = list[_Found]()
+        for place in self.places:
+            if place.kind == "include":
+                found += _included(tree, file, place)
+                continue
+            things = tuple(hit.thing for hit in find_hits(file, place) if isinstance(hit.thing, Definition))
+            if len(things) > 1 and place.kind != "function":
+                problem = f"{len(things)} definitions match '{place}', expected 1"
+                lines = [file.line(thing.start) for thing in things]
+                return self.failed(self._anchor, problem, matches=lines, nearest=nearest_to(file, place))
+            if things:
+                found.append(_Found(place, things, _beside(file, things), (place.name,)))
+        return self._removed(tree, file, found)
 
-    def _removed(self, tree: Tree, file: CxxFile, hit: Hit) -> Outcome:
-        anchor, thing, lines = str(self.place), hit.thing, (hit.line,)
-        assert isinstance(thing, Definition)  # an anchor of this edit names nothing else
-        calls = [d for d in file.definitions if (d.kind, d.name) == ("registration", thing.name)]
-        gone = [thing, *(calls if thing.kind == "macro" else ())]
-        after = without(file, gone)
-        user = _first_use(file, thing.name, gone)
-        if user:
-            return Outcome(Status.SATISFIED, anchor, lines, note=f"left: line {user} uses it", neutral=True)
-        lost = lost_beside(file, after, gone)
+    def _removed(self, tree: Tree, file: CxxFile, found: Sequence[_Found]) -> Outcome:
+        gone, notes = self._unused(file, found)
+        lines = tuple(file.line(thing.start) for one in (gone or found) for thing in one.things)
+        note = "; ".join(notes) if found else f"no such definition{'s' if len(self.places) > 1 else ''}"
+        if not gone:
+            return Outcome(Status.SATISFIED, self._anchor, lines, note=note, neutral=True)
+        things = [thing for one in gone for thing in one.all]
+        things += [block for block in _comments(file) if digest(file.data[block.start : block.end]) in self.comments]
+        after = without(file, things)
+        lost = lost_beside(file, after, things)
         if lost or (after.broken and not file.broken):
-            return self.failed(anchor, f"removing it would change {', '.join(lost) or 'the file'}", matches=lines)
-        return Outcome(Status.APPLIES, anchor, lines, self.rung(tree), after.data, neutral=True)
+            return self.failed(self._anchor, f"removing it would change {', '.join(lost) or 'the file'}", matches=lines)
+        return Outcome(Status.APPLIES, self._anchor, lines, self.rung(tree), after.data, note=note, neutral=True)
+
+    def _unused(self, file: CxxFile, found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
+        """Those that nothing uses but one another, and why the others stay."""
+        reasons = {one.place: self._unknown(file, one) for one in found}
+        gone = [one for one in found if not reasons[one.place]]
+        while True:
+            things = [thing for one in gone for thing in one.all]
+            for one in gone:
+                line = _first_use(file, one.brings, things)
+                reasons[one.place] = f"line {line} uses it" if line else ""
+            kept = [one for one in gone if not reasons[one.place]]
+            if len(kept) == len(gone):
+                break
+            gone = kept
+        name = {one.place: f"{one.place.name} " if len(self.places) > 1 else "" for one in found}
+        return gone, [f"{name[place]}left: {reason}" for place, reason in reasons.items() if reason]
+
+    def _unknown(self, file: CxxFile, one: _Found) -> str:
+        """Why a text may not go, empty where it may."""
+        if one.place.kind == "include":
+            return "" if one.brings else "what it brings is not known"
+        is_any = not (self.replaces or self.written)
+        if is_any and one.place.kind not in FOUND_BY_NAME:
+            return ""
+        digests = [digest(file.data[file.comment_start(thing) : thing.end]) for thing in one.things]
+        strange = [found for found in digests if found not in (*self.replaces, *self.written)]
+        return f"not a version the series knows (its digest is {strange[0]})" if strange else ""
 
 
-def _first_use(file: CxxFile, name: str, gone: Iterable[Definition]) -> int:
-    """The line of the first use of a name outside comments and what goes, 0 where there is none."""
-    word = re.compile(rb"\b%s\b" % re.escape(name.encode()))
+def _beside(file: CxxFile, things: Sequence[Definition]) -> tuple[Definition, ...]:
+    name, kinds, scopes = things[0].name, {thing.kind for thing in things}, {thing.scope for thing in things}
+    calls = [d for d in file.definitions if "macro" in kinds and (d.kind, d.name) == ("registration", name)]
+    prototypes = [d for d in file.prototypes if "function" in kinds and d.name == name and d.scope in scopes]
+    return (*calls, *prototypes)
+
+
+def _included(tree: Tree, file: CxxFile, place: CxxPlace) -> list[_Found]:
+    """An include line with the names that its header brings; none where they cannot be told."""
+    for line in file.includes:
+        if line.path == place.name:
+            headers = (tree.read(f"{root}{line.path}") for root in _INCLUDE_ROOTS)
+            header = next((parse_cxx(data) for data in headers if data is not None), None)
+            names = {d.name for d in header.definitions} if header and not header.includes else set()
+            thing = Definition("include", line.path, "", line.start, line.end)
+            return [_Found(place, (thing,), (), tuple(sorted(names)))]
+    return []
+
+
+def _comments(file: CxxFile) -> Iterator[Definition]:
+    """Runs of comment lines with blank lines around them."""
+    start, at = -1, 0
+    for line in (*file.data.splitlines(keepends=True), b""):
+        end = at + len(line)
+        is_comment = bool(line.strip()) and not file.uncommented[at:end].strip()
+        if is_comment and start < 0 and not file.data[line_start(file.data, at - 1) : at].strip():
+            start = at
+        elif not is_comment:
+            if start >= 0 and not line.strip():
+                yield Definition("comment", "", "", start, at)
+            start = -1
+        at = end
+
+
+def _first_use(file: CxxFile, names: Iterable[str], gone: Iterable[Definition]) -> int:
+    """The line of the first use of one of the names outside comments and what goes, 0 where there is none."""
+    word = re.compile(rb"\b(?:%s)\b" % b"|".join(re.escape(name.encode()) for name in names))
     for found in word.finditer(file.uncommented):
         if not any(thing.start <= found.start() < thing.end for thing in gone):
             return line_number(file.data, found.start())

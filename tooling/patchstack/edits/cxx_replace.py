@@ -34,6 +34,7 @@ class ReplaceDefinition(CxxEdit):
         replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
         written: the same of the texts that earlier changes of the series put there.
         optional: a tree that has no such definition, or another text of it, is as good: it is left, and a note says so.
+            With digests, those texts alone are meant, and none that an earlier change wrote.
     """
 
     kind: ClassVar[str] = "replace-definition"
@@ -55,7 +56,9 @@ class ReplaceDefinition(CxxEdit):
         old = data[at.hit.start : at.hit.end]
         if digest(old) == digest(self.fragment.text) or self._is_whole(data, at.hit):
             return Outcome(Status.SATISFIED, anchor, at.lines)
-        if digest(old) not in (*self.replaces, *self.written):
+        # Where upstream and an earlier change have one name for two things, the digests say which is meant.
+        known = self.replaces if self.optional and self.replaces else (*self.replaces, *self.written)
+        if digest(old) not in known:
             problem = f"{self.place.name} is not a version the series knows (its digest is {digest(old)})"
             if self.optional:
                 return Outcome(Status.SATISFIED, anchor, at.lines, note=f"left: {problem}", neutral=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TypedDict
 
 from patchstack.edits.create_file import CreateFile
-from patchstack.edits.cxx_anchor import load_definition, load_place
+from patchstack.edits.cxx_anchor import DEFINITION_KINDS, CxxPlace, load_definition, load_place
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
@@ -105,14 +105,14 @@ def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section), optional=optional)
 
 
-def _digests(section: Section) -> tuple[str, ...]:
+def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
     """The texts that may go, by digest."""
-    digests = section.texts("replaces")
+    digests = section.texts(key)
     if not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
         raise section.error(
             "a text that may go is named by its digest",
-            line=section.line_of("replaces"),
-            expected="'replaces' with 'sha256:' and 16 hexadecimal digits for each",
+            line=section.line_of(key),
+            expected=f"'{key}' with 'sha256:' and 16 hexadecimal digits for each",
         )
     return digests
 
@@ -124,7 +124,14 @@ def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
             line=section.line_of("path"),
             expected=f"a file ending in {', '.join(PRIVATE_SUFFIXES)}",
         )
-    return RemoveUnusedDefinition(**shared, place=load_place(section, keys=("definition",)), replaces=_digests(section))
+    section.one_of(("definition", "definitions"))
+    if section.has("definition"):
+        places: tuple[CxxPlace, ...] = (load_place(section, keys=("definition",)),)
+    else:
+        kinds = (*DEFINITION_KINDS, "include")
+        places = tuple(load_definition(item, kinds) for item in section.sections("definitions", "a definition"))
+    comments = _digests(section, "comments")
+    return RemoveUnusedDefinition(**shared, places=places, replaces=_digests(section), comments=comments)
 
 
 def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:

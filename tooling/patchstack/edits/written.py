@@ -32,8 +32,9 @@ def with_written(edits: Iterable[Edit], earlier: Iterable[Edit]) -> tuple[Edit, 
 def _with_written(edit: Edit, earlier: Iterable[Edit]) -> Edit:
     if not isinstance(edit, (ReplaceDefinition, RemoveUnusedDefinition)):
         return edit
-    texts = (_text(other) for other in earlier if other.path == edit.path)
-    written = tuple(dict.fromkeys(found for text in texts for found in _digests(text, edit.place)))
+    texts = [_text(other) for other in earlier if other.path == edit.path]
+    places = (edit.place,) if isinstance(edit, ReplaceDefinition) else edit.places
+    written = tuple(dict.fromkeys(found for place in places for text in texts for found in _digests(text, place)))
     return dataclasses.replace(edit, written=written)
 
 

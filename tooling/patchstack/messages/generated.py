@@ -71,7 +71,7 @@ def _parts(generated: Generated) -> Iterator[str]:
         yield _fenced(generated.test_plan)
     yield from _results(generated.run)
     if generated.benchmark:
-        yield "Measured speed:"
+        yield "Benchmark results:"
         yield generated.benchmark.strip("\n")
     if generated.cc:
         yield "cc " + " ".join(f"@{name}" for name in generated.cc)

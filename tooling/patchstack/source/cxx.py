@@ -110,6 +110,7 @@ class CxxFile:
         includes: all include lines.
         namespaces: all namespaces, in the order they are opened.
         definitions: all named definitions outside functions, in order.
+        prototypes: declarations of functions without a body, outside types and functions, in order.
         braces_pair: whether braces and ``#if`` pair; where they do, scopes are right even in a file that is ``broken``.
         broken: whether the grammar met something it could not read outside function bodies, or an ``#if`` has no end.
     """
@@ -127,6 +128,7 @@ class CxxFile:
         self.broken = tree.root_node.has_error or not found.conditionals_pair
         self.includes = tuple(self._find_includes(found))
         self.namespaces: tuple[Namespace, ...] = ()
+        self.prototypes: tuple[Definition, ...] = ()
         definitions = list(self._walk(tree.root_node, ""))
         definitions += self._from_preprocessor(found)
         self.definitions = tuple(sorted(definitions, key=lambda d: (d.start, d.end)))
@@ -239,6 +241,9 @@ class CxxFile:
                 if body:
                     yield from self._walk(body, f"{scope}::{name}" if scope else name)
         elif node.type in ("declaration", "field_declaration"):
+            name = self._function_name(node) if node.type == "declaration" else ""
+            if name:
+                self.prototypes += (self._make("function", name, scope, outer),)
             for child in node.named_children:
                 if child.type in _TYPES:
                     yield from self._definition(child, outer, scope)
