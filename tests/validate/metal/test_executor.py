@@ -173,6 +173,9 @@ def test_traffic_is_counted_exactly() -> None:
         "atomics": 0,
         "loaded_bytes": 512,
         "stored_bytes": 16,
+        "load_sectors": 16,
+        "store_sectors": 4,
+        "atomic_sectors": 0,
     }
     compiled.contended(torch.zeros(1), *(torch.zeros(1, dtype=torch.int32) for _ in range(3)), threads=10)
     assert compiled.traffic["atomics"] == 10 * 5

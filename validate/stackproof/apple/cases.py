@@ -15,12 +15,13 @@ from stackproof.apple.operators import OPERATORS, Operator
 from stackproof.apple.peer import PeerRow, compare_backward, upstream_kernels
 from stackproof.apple.reductions import compare_reductions
 from stackproof.apple.release import release_library
-from stackproof.apple.sampler import DTYPES, SamplerKernel, SamplerResult, judge, random_inputs, reference, run_sampler
+from stackproof.apple.sampler import SamplerResult, judge, random_inputs, reference, run_sampler
 from stackproof.apple.struct_check import StructComparison, compare_structs
 from stackproof.apple.structs import release_structs
 from stackproof.metal import MetalLibrary, RunMode, compile_library
 from stackproof.metal_run.worker import OpSource
 from stackproof.ops import Kernels
+from stackproof.ops.grid_sampler.families.upstream import DTYPES, SamplerKernel
 from stackproof.ops.grid_sampler.modes import Sampler
 from stackproof.ops.struct_layout import StructLayout
 
@@ -86,14 +87,21 @@ class ReductionTask:
 
 @dataclass(frozen=True)
 class StructTask:
-    """The structs of one header."""
+    """The structs of one header.
+
+    Attributes:
+        path: in the tree.
+        text: of the header.
+        stack: the source that it belongs to, if it is not the release's own.
+    """
 
     path: str
     text: bytes = field(repr=False)
+    stack: OpSource | None = None
 
     @property
     def label(self) -> str:
-        return f"structs of {self.path}"
+        return f"structs of {self.path}{' of the stack' if self.stack else ''}"
 
 
 @dataclass(frozen=True)
@@ -154,8 +162,10 @@ class Work:
                 found = compare_reductions(library, self.release.include_dirs, self.release.cache)
                 return Answer(operators=tuple(found))
             structs = release_structs(self.release.name, self.release.section, self.release.cache)
-            of = {task.path: task.text}
-            compared = compare_structs(of, self.release.root, self.release.include_dirs, structs, self.release.cache)
+            place = task.stack or self.release
+            compared = compare_structs(
+                {task.path: task.text}, place.root, place.include_dirs, structs, self.release.cache
+            )
             return Answer(structs=tuple(compared))
         except Exception as error:
             return Answer(failure=f"{type(error).__name__}: {error}")

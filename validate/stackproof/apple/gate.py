@@ -17,20 +17,24 @@ from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError
 from patchstack.git import Repository, Tree
 from patchstack.reference import build_reference
-from stackproof.apple.cases import Answer, Release, SamplerTask, Task, Work, sampler_kernels, tasks_of
+from stackproof.apple.cases import Answer, Release, SamplerTask, StructTask, Task, Work, sampler_kernels, tasks_of
 from stackproof.apple.fidelity import Fidelity
 from stackproof.apple.ir import llvm
 from stackproof.apple.peer import PeerRow, peer_table
 from stackproof.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION
-from stackproof.apple.sampler import SamplerKernel, SamplerResult, largest_error
+from stackproof.apple.sampler import SamplerResult, largest_error
 from stackproof.apple.struct_check import StructComparison
 from stackproof.apple.structs import release_structs
 from stackproof.metal import ALL_DETECTORS, RunMode
+from stackproof.metal.build import Source, preprocess, rewrite
+from stackproof.metal.toolchain import find_toolchain
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.metal_run.worker import OpSource
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import proof_for
+from stackproof.ops.grid_sampler.families.registry import BACKWARD
+from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
 from stackproof.ops.grid_sampler.modes import Sampler
 
 NAME = "apple-kernels"
@@ -102,25 +106,45 @@ def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     headers = _headers(name)
     root = write_sources(headers, context.cache / NAME)
     dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    stack, peer_dims = _stack(context)
-    release = Release(name, section, cache_dir(), watched, root, dirs, stack)
+    stack = _stack(context)
+    names = _kernel_names(stack) if stack else frozenset()
+    peer_dims = tuple(one for one in (2, 3) if any(family.is_among(names, Sampler(one)) for family in BACKWARD))
+    release = Release(name, section, cache_dir(), watched, root, dirs, stack if peer_dims else None)
     release_structs(name, section, release.cache, jobs=context.jobs, progress=context.progress)
     with_structs = [one for one in headers.items() if one[0].startswith(_KERNEL_HEADERS)]
-    return release, tasks_of(kernels, with_structs, peer_dims)
+    tasks = tasks_of(kernels, with_structs, peer_dims)
+    if stack and names & {kernel.name for kernel in kernels}:
+        # Kernels of upstream's names take upstream's structs, which the stack's own header must not have moved.
+        tasks += _struct_tasks(stack)
+    return release, tasks
 
 
-def _stack(context: GateContext) -> tuple[OpSource | None, tuple[int, ...]]:
-    """The series' grid samplers in the head commit, and the dimensions that it has a backward for."""
+def _stack(context: GateContext) -> OpSource | None:
+    """The source of the grid samplers in the head commit; ``None`` where it is not there as a whole."""
     tree = Tree.at(context.repository, context.head)
     proof = proof_for(Sampler(2).backward)
     assert proof
-    text = tree.read(proof.source) or b""
-    dims = tuple(one for one in (2, 3) if f"REGISTER_GRID_SAMPLER_{one}D_BACKWARD_OPS(float".encode() in text)
     headers = tuple(header for path in proof.headers if (header := tree.read(path)) is not None)
-    if not dims or len(headers) < len(proof.headers):
-        return None, ()
+    if not tree.exists(proof.source) or len(headers) < len(proof.headers):
+        return None
     root = write_sources(collect_sources(tree, proof.source), context.cache / NAME)
-    return OpSource(root, proof.source, tuple(root / folder for folder in INCLUDE_FOLDERS), headers), dims
+    dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
+    return OpSource(root, proof.source, dirs, headers)
+
+
+def _struct_tasks(stack: OpSource) -> list[Task]:
+    proof = proof_for(Sampler(2).backward)
+    assert proof
+    return [StructTask(path, text, stack) for path, text in zip(proof.headers, stack.headers, strict=True)]
+
+
+def _kernel_names(source: OpSource) -> frozenset[str]:
+    """Host names of a source's kernels; none where it cannot be read, which is for metal-check to say."""
+    try:
+        text = preprocess(Source(source.root / source.source, source.include_dirs, root=source.root), find_toolchain())
+        return frozenset(kernel.host_name for kernel in rewrite(text, entry_points=False).kernels)
+    except PatchstackError:
+        return frozenset()
 
 
 def _headers(release: str) -> dict[str, bytes]:

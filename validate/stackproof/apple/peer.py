@@ -2,7 +2,8 @@
 
 Upstream's are those of the release, as Apple compiled them: in 2D a kernel for each gradient, in 3D one for both.
 Errors are against float64; loads, stores and atomics of the tensors are counted by the detectors' own hooks in both.
-The stack accumulates 16-bit gradients in float and converts once, which is left out of its counts.
+The stack accumulates 16-bit gradients in float and converts once, which is left out of its counts. All launches of a
+call count.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from stackproof.apple.container import Metallib
-from stackproof.apple.sampler import DTYPES, SamplerKernel, judge, random_inputs, reference, run_sampler
+from stackproof.apple.sampler import judge, random_inputs, reference, run_sampler
 from stackproof.metal import MetalLibrary
+from stackproof.metal.counting import CountingLibrary
+from stackproof.ops.grid_sampler.families.upstream import DTYPES, SamplerKernel
 from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
@@ -148,10 +151,11 @@ class _Case:
 
 def _run_ours(kernels: Kernels, library: MetalLibrary, mode: Mode, inputs: SamplerTensors) -> _Case:
     library.clear_reports()
-    outputs = HostBackward(kernels).run(inputs, mode, mask=(True, True))
+    counting = CountingLibrary(library)
+    outputs = HostBackward(replace(kernels, library=counting)).run(inputs, mode, mask=(True, True))
     assert outputs.grad_input is not None
     found = {"grad_input": outputs.grad_input, "grad_grid": outputs.grad_grid}
-    return _Case(_errors(found, mode, inputs), dict(library.traffic), tuple(map(str, library.reports())))
+    return _Case(_errors(found, mode, inputs), counting.traffic, tuple(map(str, library.reports())))
 
 
 def _run_upstream(

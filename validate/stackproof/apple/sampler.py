@@ -2,12 +2,13 @@
 
 A release of after April 2026 has 150 of them: forward and backward in 2D and 3D, each for three dtypes and two widths
 of offsets. The reference is PyTorch's float64 CPU kernel on the same rounded inputs. Samples keep a distance from the
-places where a gradient jumps, since a coordinate rounded to the other side of one is not an error.
+places where a gradient jumps, since a coordinate rounded to the other side of one is not an error. Names and
+arguments are described once for these kernels and for those of a tree, in
+:mod:`stackproof.ops.grid_sampler.families.upstream`.
 """
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,77 +16,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from stackproof.apple.errors import AppleKernelError
 from stackproof.metal import MetalLibrary
-from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
+from stackproof.ops.grid_sampler.families.filling import filled
+from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
+from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.reference import mode_arguments
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.struct_layout import StructLayout, Value
+from stackproof.ops.struct_layout import StructLayout
 
-DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
-_NAME = re.compile(
-    r"grid_sampler_(?P<axes>[23])d(?P<backward>_backward)?(?:_(?P<interpolation>bilinear|nearest|bicubic))?"
-    r"(?:_(?P<gradient>input|grid))?(?:_(?P<padding>zeros|border|reflection))?"
-    r"_(?P<index>i32|i64)_(?P<dtype>float|half|bfloat)"
-)
 # In pixels; bfloat16 resolves a coordinate of these sizes to a thirtieth.
 _DISTANCE_FROM_JUMP = 0.06
 _SIZES = {2: ((2, 3, 7, 9), (8, 11)), 3: ((2, 3, 5, 6, 7), (4, 5, 6))}
 _BEYOND = 2.5  # pixels outside the input that samples reach
-
-
-@dataclass(frozen=True)
-class SamplerKernel:
-    """A kernel by what its name says.
-
-    Attributes:
-        name: of the kernel.
-        axes: 2 or 3.
-        backward: gradients, and not the forward.
-        gradient: ``input`` or ``grid`` where one kernel makes one of them, empty for both.
-        interpolation: of its samples, ``None`` where it is a run-time parameter.
-        padding: likewise.
-        dtype: of the tensors.
-    """
-
-    name: str
-    axes: int
-    backward: bool
-    gradient: str
-    interpolation: Interpolation | None
-    padding: Padding | None
-    dtype: torch.dtype
-
-    @staticmethod
-    def of(name: str) -> SamplerKernel | None:
-        """The kernel of that name, or ``None`` if it is no grid sampler."""
-        found = _NAME.fullmatch(name)
-        if found is None:
-            return None
-        interpolation, padding = found["interpolation"], found["padding"]
-        return SamplerKernel(
-            name,
-            int(found["axes"]),
-            bool(found["backward"]),
-            found["gradient"] or "",
-            Interpolation[interpolation.upper()] if interpolation else None,
-            Padding[padding.upper()] if padding else None,
-            DTYPES[found["dtype"]],
-        )
-
-    def modes(self) -> tuple[Mode, ...]:
-        """Every way to call it."""
-        return tuple(
-            mode
-            for mode in Sampler(self.axes).modes
-            if self.interpolation in (None, mode.interpolation) and self.padding in (None, mode.padding)
-        )
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the tensors it writes."""
-        if not self.backward:
-            return ("output",)
-        return (f"grad_{self.gradient}",) if self.gradient else ("grad_input", "grad_grid")
 
 
 @dataclass(frozen=True)
@@ -152,19 +95,27 @@ def run_sampler(
         layout: of its ``params``.
         mode: how to sample.
         inputs: of the kernel's dtype.
+
+    Raises:
+        AppleKernelError: the kernel's metadata has other buffers than its family.
     """
     outputs = _empty_outputs(kernel, mode, inputs)
-    tensors = {"input": inputs.input, "grid": inputs.grid, "grad_output": inputs.grad_output, **outputs}
+    # What a kernel does not write still has sizes and strides, which its parameters may have a place for.
+    tensors = {
+        "input": inputs.input,
+        "grid": inputs.grid,
+        "grad_output": inputs.grad_output,
+        "output": inputs.grad_output,
+        "grad_input": inputs.input,
+        "grad_grid": inputs.grid,
+    } | outputs
     call = library.kernel(kernel.name)
-    params = layout.pack(_params(layout, mode, tensors))
-    bound = [params if one.name == "params" else tensors[one.name] for one in call.signature.buffers]
-    positions = inputs.grid[..., 0].shape
-    if kernel.axes == 2:
-        call(*bound, threads=positions.numel())
-    elif kernel.backward:
-        call(*bound, threads=(positions[3], positions[2] * positions[1], positions[0]), group_size=(16, 16, 1))
-    else:
-        call(*bound, threads=inputs.grad_output.numel())
+    named = tuple(one.name for one in call.signature.buffers)
+    if named != (*kernel.buffers, "params"):
+        raise AppleKernelError(
+            "the kernel takes other buffers", kernel.name, expected=", ".join(kernel.buffers), found=", ".join(named)
+        )
+    kernel.launch(call, tensors, layout.pack(filled(layout, mode, tensors)))
     return outputs
 
 
@@ -179,30 +130,6 @@ def _empty_outputs(kernel: SamplerKernel, mode: Mode, inputs: SamplerTensors) ->
         else:
             made[name] = torch.full_like(inputs.grid if name == "grad_grid" else inputs.grad_output, torch.nan)
     return made
-
-
-def _params(layout: StructLayout, mode: Mode, tensors: dict[str, Tensor]) -> dict[str, Value]:
-    """A value for every field that this release's struct has."""
-    shapes = {**tensors, "output": tensors["grad_output"]}
-    shapes.setdefault("grad_input", tensors["input"])
-    shapes.setdefault("grad_grid", tensors["grid"])
-    plain: dict[str, Value] = {
-        "sampler_dims": tensors["grid"].shape[-1],
-        "align_corners": mode.align_corners,
-        "padding_mode": int(mode.padding),
-        "interpolation_mode": int(mode.interpolation),
-        "compute_grad_input": True,
-        "compute_grad_grid": True,
-    }
-    values: dict[str, Value] = {}
-    for one in layout.fields:
-        name = one.path.rpartition(".")[2]
-        tensor, _, what = name.rpartition("_")
-        if name in plain:
-            values[one.path] = plain[name]
-        else:
-            values[one.path] = tuple(shapes[tensor].shape if what == "sizes" else shapes[tensor].stride())
-    return values
 
 
 # The largest explained error, in epsilons: what float32 arithmetic loses, what one rounding does, and what adding up

@@ -29,6 +29,7 @@ from stackproof.gates import GATES, GateEntry
 from stackproof.github import workflow_commands
 from stackproof.model import GateResult, Verdict
 from stackproof.report import CommitReport, ReportFiles, RunReport
+from stackproof.report.bench_files import GATE as BENCH
 from stackproof.report.json import render as render_json
 from stackproof.report.progress import watcher
 from stackproof.report.terminal import show
@@ -58,6 +59,7 @@ class Request:
     dry_run: bool = False
     verbose: bool = False
     github: bool = False
+    device: str | None = None
 
 
 def prove(request: Request) -> int:
@@ -69,6 +71,7 @@ def prove(request: Request) -> int:
     if request.dry_run:
         _dry_run(request)
         return EXIT_PASSED
+    _require_bench(request)
     request.files.require_writable()
     report = run(request)
     try:
@@ -76,6 +79,12 @@ def prove(request: Request) -> int:
     finally:
         _print(report, request)
     return exit_code(report, request.require)
+
+
+def _require_bench(request: Request) -> None:
+    option = "--device" if request.device else "--bench-out" if request.files.bench else ""
+    if option and BENCH not in {entry.name for entry in selected(request.only)}:
+        raise UsageError(f"{option} is for the gate '{BENCH}', which --only leaves out", next_command=f"--only {BENCH}")
 
 
 def gate_lines() -> list[str]:
@@ -92,12 +101,13 @@ def run(request: Request) -> RunReport:
     """
     clock, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     target = _target(request)
-    commits = stack_commits(target, load_series(request.series)) if request.each_commit else ()
+    stacked = stack_commits(target, load_series(request.series))
+    commits = stacked if request.each_commit else ()
     stage = Stage(target.repository.root, selected(request.only), cache_dir(), request.jobs)
     trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
     target.repository.close()
     with _terminations_interrupt(), watcher() as observer:
-        outcome = run_stages(stage, _ranges(target, commits, _options(request)), observer)
+        outcome = run_stages(stage, _ranges(target, commits, _options(request, stacked)), observer)
     per_commit = [
         CommitReport(commit.commit, commit.base, commit.title, results, trees[commit.commit], trees[commit.base])
         for commit, results in zip(commits, outcome.results, strict=False)
@@ -127,6 +137,8 @@ def typed(request: Request) -> str:
         words += ["--series", request.series]
     if request.each_commit:
         words.append("--each-commit")
+    if request.device:
+        words += ["--device", request.device]
     for option, names in (("--only", request.only), ("--require", request.require)):
         words += [option, ",".join(names)] if names else []
     return " ".join([*words, *(["--today", str(request.today)] if request.today else [])])
@@ -180,16 +192,25 @@ def _target(request: Request) -> Target:
     )
 
 
-def _options(request: Request) -> dict[str, Any]:
-    """A gate that finds a key missing uses its own default, so only what was asked for is passed on."""
-    asked = {"series": request.series, "onto": request.onto, "today": request.today}
-    return {"github": request.github} | {name: value for name, value in asked.items() if value}
+def _options(request: Request, stacked: Sequence[StackCommit]) -> dict[str, Any]:
+    """The gates' options for the whole stack.
+
+    A gate that finds a key missing uses its own default, so only what was asked for is passed on; and the operators of
+    the changes that the stack has, where its titles tell: the series may have others, for other trees.
+    """
+    ops = stacked[-1].ops if stacked else ()
+    asked = {"series": request.series, "onto": request.onto, "today": request.today, "ops": ops}
+    asked["device"] = request.device
+    # Whoever names a device wants its whole table; commit by commit, one row of each kind has to do.
+    switches = {"github": request.github, "all_rows": bool(request.device) and not request.each_commit}
+    return switches | {name: value for name, value in asked.items() if value}
 
 
 def _ranges(target: Target, commits: Sequence[StackCommit], options: dict[str, Any]) -> list[Range]:
     """Every commit's range, then the whole."""
+    common = {name: value for name, value in options.items() if name != "ops"}
     of_commits = [
-        Range(commit.base, commit.commit, commit.title, options | ({"ops": commit.ops} if commit.ops else {}))
+        Range(commit.base, commit.commit, commit.title, common | ({"ops": commit.ops} if commit.ops else {}))
         for commit in commits
     ]
     return [*of_commits, Range(target.base, target.head, "", options)]
@@ -197,7 +218,7 @@ def _ranges(target: Target, commits: Sequence[StackCommit], options: dict[str, A
 
 def _dry_run(request: Request) -> None:
     target = _target(request)
-    options = _options(request)
+    options = _options(request, stack_commits(target, load_series(request.series)))
     for line in plan_lines(selected(request.only), target, cache_dir(), request.jobs, options):
         click.echo(line)
 

@@ -117,6 +117,11 @@ def backward_3d() -> SamplerBackward:
     return SamplerBackward(SAMPLER_3D)
 
 
+def forward_2d() -> SamplerForward:
+    """``grid_sampler_2d``."""
+    return SamplerForward(SAMPLER_2D)
+
+
 def forward_3d() -> SamplerForward:
     """``grid_sampler_3d``."""
     return SamplerForward(SAMPLER_3D)

@@ -7,7 +7,7 @@ bytes: ``compile_shader`` takes no other form of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,19 @@ class DeviceLibrary:
             raise AttributeError(name)
         return _OnDevice(getattr(self._library, name), self._device)
 
+    def __dir__(self) -> Iterable[str]:
+        return dir(self._library)
+
 
 @dataclass(frozen=True)
 class _OnDevice:
     kernel: KernelFunction
     device: str
+
+    @property
+    def signature(self) -> Any:
+        """What the kernel takes, ``None`` where the device does not tell."""
+        return getattr(self.kernel, "signature", None)
 
     def __call__(
         self,

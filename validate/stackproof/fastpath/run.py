@@ -11,7 +11,6 @@ import torch
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
-from patchstack.series import load_series
 from stackproof.fastpath.device import Device, MpsDevice
 from stackproof.fastpath.embed import embed
 from stackproof.fastpath.library import DeviceLibrary, StorageTooLargeError
@@ -20,6 +19,7 @@ from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import collect_sources
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import CaseResult, Kernels, OpProof, WorkUnit, proof_for
+from stackproof.ops.selection import named_ops
 
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
@@ -63,8 +63,7 @@ def run_on(device: Device, context: GateContext, *, name: str = "test-mps") -> G
         name: of the gate that the result is for.
     """
     started = time.monotonic()
-    named = context.options.get("ops")
-    ops = tuple(named) if named else load_series(context.options.get("series")).ops
+    ops = named_ops(context.options)
     proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
     if not proofs:
         return GateResult(name, Verdict.NOT_RUN, reason=f"no proof exists for {', '.join(ops) or 'any op'}")

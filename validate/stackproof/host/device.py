@@ -76,6 +76,11 @@ class StandinDevice:
         self._interface.standin_connect(*self._callbacks)
 
     @property
+    def kernel_names(self) -> frozenset[str]:
+        """Host names of all kernels that it has."""
+        return frozenset(self._owner)
+
+    @property
     def allocated_bytes(self) -> int:
         """Bytes of all live buffers."""
         return int(self._interface.standin_allocated_bytes())

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 import torch
 
 from patchstack.errors import PatchstackError
-from patchstack.series import load_series
+from stackproof.host.alerts import quiet_as_below
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import stack_of
-from stackproof.host.scenarios import Scenario, host_proof_for
+from stackproof.host.scenarios import DETERMINISTIC, Scenario, host_proof_for
 from stackproof.host.worker import NOT_LOADED, Ran, ScenarioRunner
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.ops.selection import named_ops
 
 NAME = "host-run"
 ERROR_UNIT = "epsilon of the dtype"
@@ -62,23 +63,27 @@ class HostRunGate:
         reason = why_not_here()
         if reason:
             return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-        ops = context.options.get("ops") or load_series(context.options.get("series")).ops
+        ops = named_ops(context.options)
         kinds = context.options.get("kinds")
         proofs = [proof for op in ops if (proof := host_proof_for(op)) is not None]
         scenarios = [one for proof in proofs for one in proof.scenarios() if kinds is None or one.kind in kinds]
         if not scenarios:
             reason = f"nothing is known to run for {', '.join(ops)}"
             return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+        stack = stack_of(context)
+        quiet = quiet_as_below(stack)
+        notes = [_no_alert(one) for one in scenarios if one.kind == DETERMINISTIC and one.op in quiet]
+        scenarios = [one for one in scenarios if one.kind != DETERMINISTIC or one.op not in quiet]
         try:
             context.progress(0, len(scenarios), "compile the stand-in device")
-            build = build_device(stack_of(context), context.cache / NAME, jobs=context.jobs)
+            build = build_device(stack, context.cache / NAME, jobs=context.jobs)
         except ToolchainError as error:
             return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
         except CompileError as error:
             return _failed(Finding(error.problem, *_place(error.where), rule="compile"), started)
         except PatchstackError as error:
             return _failed(Finding(str(error), path=error.where, rule="build"), started)
-        collected = _Collected(findings=[*_unregistered(build, ops)])
+        collected = _Collected(findings=[*_unregistered(build, ops), *notes])
         tasks = run_tasks(scenarios, ScenarioRunner(build), jobs=context.jobs, timeout=_TIMEOUT_S)
         for done, (scenario, answer) in enumerate(tasks, 1):
             if isinstance(answer, Ran) and (lacking := _not_loaded(answer)):
@@ -113,6 +118,11 @@ def _unregistered(build: DeviceBuild, ops: Sequence[str]) -> list[Finding]:
     return [
         Finding(f"{op}: no host file of the stack implements it for MPS", rule="not-implemented") for op in missing
     ] + [Finding(text, rule="left-out", fails=False) for text in build.left_out]
+
+
+def _no_alert(scenario: Scenario) -> Finding:
+    text = f"{scenario.op}: no alert for algorithms that are not deterministic, as below the stack"
+    return Finding(text, rule="no-alert", fails=False)
 
 
 def _collect(collected: _Collected, scenario: Scenario, answer: Ran | Died) -> None:

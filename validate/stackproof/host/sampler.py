@@ -14,9 +14,10 @@ from torch import Tensor
 
 from stackproof.host import sampler_calls, sampler_refusals
 from stackproof.host.device import NAN_POISON, NUMBER_POISON, StandinDevice
+from stackproof.host.sampler_launches import launches
 from stackproof.host.sampler_registration import volumetric_registration
 from stackproof.host.sampler_training import spatial_transformer
-from stackproof.host.scenarios import HostCase, Scenario
+from stackproof.host.scenarios import DETERMINISTIC, HostCase, Scenario
 from stackproof.host.tensors import layout_kept_on
 from stackproof.ops import CaseResult
 from stackproof.ops.grid_sampler.checks import ExpectedGradients, ExpectedSamples, dtype_name
@@ -158,9 +159,10 @@ _BACKWARD_CALLS: dict[str, Calls] = {
     "finite differences": sampler_calls.finite_differences,
     "vmap over grad_output": sampler_calls.vmap_over_grad_output,
     "autocast": sampler_calls.autocast,
-    "deterministic algorithms": sampler_calls.deterministic_algorithms,
+    DETERMINISTIC: sampler_calls.deterministic_algorithms,
     "dirty allocator": _dirty_gradients,
     "only one gradient": _one_gradient,
+    "launches": launches,
 }
 # What each sampler's gradients are used for.
 _TRAINING: dict[int, Calls] = {2: spatial_transformer, 3: volumetric_registration}
@@ -174,6 +176,11 @@ def backward_2d() -> BackwardHostProof:
 def backward_3d() -> BackwardHostProof:
     """``grid_sampler_3d_backward``."""
     return BackwardHostProof(SAMPLER_3D)
+
+
+def forward_2d() -> ForwardHostProof:
+    """``grid_sampler_2d``."""
+    return ForwardHostProof(SAMPLER_2D)
 
 
 def forward_3d() -> ForwardHostProof:

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 from stackproof.host.device import StandinDevice
 from stackproof.ops.registry import make, makers_of
 
+DETERMINISTIC = "deterministic algorithms"
+"""Kind of the scenario that asks for the alert where sums depend on the order of threads."""
+
 
 @dataclass(frozen=True)
 class Scenario:

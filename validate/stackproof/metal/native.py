@@ -58,6 +58,9 @@ class RawTraffic(ctypes.Structure):
         ("atomics", ctypes.c_uint64),
         ("loaded_bytes", ctypes.c_uint64),
         ("stored_bytes", ctypes.c_uint64),
+        ("load_sectors", ctypes.c_uint64),
+        ("store_sectors", ctypes.c_uint64),
+        ("atomic_sectors", ctypes.c_uint64),
     )
 
 

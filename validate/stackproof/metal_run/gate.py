@@ -14,13 +14,13 @@ from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
-from patchstack.series import load_series
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.metal_run.worker import CALL_FAILED, PLAIN, RUN_MODES, Done, OpSource, Setup, Task, peak_bytes
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import CaseResult, OpProof, proof_for
+from stackproof.ops.selection import named_ops
 
 NAME = "metal-run"
 LIMITS = (
@@ -62,7 +62,7 @@ class MetalRunGate:
         """Judge the head commit's kernels."""
         started = time.monotonic()
         try:
-            ops = _ops(context.options)
+            ops = named_ops(context.options)
             proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
             if not proofs:
                 reason = f"no proof exists for {', '.join(ops) or 'any op: the series names none'}"
@@ -87,11 +87,6 @@ class MetalRunGate:
         return _result(_merged(collected.findings), started, collected)
 
 
-def _ops(options: Mapping[str, Any]) -> tuple[str, ...]:
-    named = options.get("ops")
-    return tuple(named) if named else load_series(options.get("series")).ops
-
-
 def _without_proof(op: str) -> Finding:
     return Finding(f"{op}: no proof exists for this op, its kernels were not run", rule="no-proof", fails=False)
 
@@ -103,12 +98,17 @@ def _given_up(left: int) -> Finding:
 
 def _materialise(context: GateContext, proof: OpProof) -> OpSource:
     head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
-    source = _written(head, proof, context.cache)
+    source = written_source(head, proof, context.cache)
     has_before = proof.compares_with_base and all(base.exists(path) for path in (proof.source, *proof.headers))
-    return replace(source, before=_written(base, proof, context.cache)) if has_before else source
+    return replace(source, before=written_source(base, proof, context.cache)) if has_before else source
 
 
-def _written(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
+def written_source(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
+    """The op's source and headers in a tree, written to the gate's part of ``cache``; without the commit below.
+
+    Raises:
+        PatchstackError: the tree lacks one of them.
+    """
     root = write_sources(collect_sources(tree, proof.source), cache / NAME)
     headers = tuple(_header(tree, path) for path in proof.headers)
     include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
@@ -162,7 +162,7 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
 
 
 def _skipped(task: Task, result: CaseResult, source: OpSource) -> Finding:
-    message = f"{task.op}, {result.dtype}: not compared, {result.skipped}"
+    message = f"{task.op}: {result.skipped}: not compared"
     return Finding(message, path=source.source, rule="not-compared", fails=False)
 
 

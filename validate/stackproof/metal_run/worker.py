@@ -120,7 +120,7 @@ class Setup:
 
     def _run(self, task: Task) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
         source = self.sources[task.op]
-        library = _library(source, self.cache, RUN_MODES[task.run_mode])
+        library = library_of(source, self.cache, RUN_MODES[task.run_mode])
         if isinstance(library, CompileError):
             # Said once, by the task that compiles; its units have nothing to add.
             return (), _diagnosed(library, source) if task.unit is None else ()
@@ -135,7 +135,8 @@ class Setup:
 
 
 @cache
-def _library(source: OpSource, cache_folder: Path, mode: RunMode) -> MetalLibrary | CompileError:
+def library_of(source: OpSource, cache_folder: Path, mode: RunMode) -> MetalLibrary | CompileError:
+    """The kernels of a source, compiled once in this process; the error where they do not compile."""
     try:
         return compile_library(source.root / source.source, source.include_dirs, cache=cache_folder, mode=mode)
     except CompileError as error:
@@ -146,7 +147,7 @@ def _before(source: OpSource, cache_folder: Path) -> Kernels | None:
     """The kernels below the stack; that they compile was for their own commit to show."""
     if source.before is None:
         return None
-    library = _library(source.before, cache_folder, RunMode.PLAIN)
+    library = library_of(source.before, cache_folder, RunMode.PLAIN)
     return None if isinstance(library, CompileError) else Kernels(library, source.before.headers)
 
 

@@ -29,6 +29,11 @@ class Makers:
 
 
 _OPS = {
+    "grid_sampler_2d": Makers(
+        "stackproof.ops.grid_sampler.forward:forward_2d",
+        host="stackproof.host.sampler:forward_2d",
+        fast_path="stackproof.fastpath.grid_sampler:forward_2d",
+    ),
     "grid_sampler_2d_backward": Makers(
         "stackproof.ops.grid_sampler.backward:backward_2d",
         host="stackproof.host.sampler:backward_2d",

@@ -13,17 +13,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import tree_sitter_cpp
-from tree_sitter import Language, Node, Parser
+from typing import TYPE_CHECKING
 
 from patchstack.errors import PatchstackError
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
 
 Argument = int | str
 Scalar = int | float | bool
 Value = Scalar | Sequence[Scalar]
-
-_LANGUAGE = Language(tree_sitter_cpp.language())
 
 # struct-module codes of fixed-size types, as both sides of a Metal call define them.
 _CODES = {
@@ -121,7 +120,7 @@ class StructTable:
     def __init__(self, *headers: bytes) -> None:
         self._structs: dict[str, tuple[Node, tuple[str, ...]]] = {}
         self._enums: dict[str, str] = {}
-        parser = Parser(_LANGUAGE)
+        parser = _parser()
         for header in headers:
             for node in _all_nodes(parser.parse(header).root_node):
                 self._note(node)
@@ -200,6 +199,14 @@ class StructTable:
     def _argument(node: Node, bound: Mapping[str, Argument]) -> Argument:
         text = _text(node)
         return bound[text] if text in bound else int(text) if text.isdigit() else text
+
+
+def _parser() -> Parser:
+    # Imported on use: laid out structs travel to machines that have no parser.
+    import tree_sitter_cpp
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_cpp.language()))
 
 
 def _text(node: Node) -> str:

@@ -37,7 +37,8 @@ _FRONT = (
     "-S",
     "-emit-llvm",
 )
-_BACK = ("-x", "ir", "-O3", "-S", "-fno-crash-diagnostics")
+# As GPU compilers do, everything is inlined: a call would pass structs through local memory.
+_BACK = ("-x", "ir", "-O3", "-S", "-fno-crash-diagnostics", "-mllvm", "-inline-threshold=1000000")
 _NOT_SELECTED = re.compile(r"Cannot select: \S+: \S+ = (\w+)")
 _IN_ENTRY = re.compile(r"In function: \w*__metal_entry_(\d+)")
 _SHARED = re.compile(

@@ -146,15 +146,20 @@ static void watch_race(struct region* g, u32 number, u64 at, u32 size, int write
   }
 }
 
-static void count(const struct region* g, u32 size, int reads, int writes, int atomic) {
+static void count(const struct region* g, u32 number, u64 at, u32 size, int reads, int writes, int atomic, u32 site) {
   struct traffic* t = &metal_options.traffic;
   if (!(g->flags & REGION_COUNTED))
     return;
-  if (atomic)
+  /* From a place that the sectors of memory begin at, wherever this run's copy lies. */
+  u64 offset = at - (g->begin & ~31ull);
+  if (atomic) {
     t->atomics += 1;
-  else {
+    t->atomic_sectors += metal_new_sectors(number, offset, size, 2, site);
+  } else {
     t->loads += (u64)reads;
     t->stores += (u64)writes;
+    t->load_sectors += reads ? metal_new_sectors(number, offset, size, 0, site) : 0;
+    t->store_sectors += writes ? metal_new_sectors(number, offset, size, 1, site) : 0;
   }
   t->loaded_bytes += reads ? size : 0;
   t->stored_bytes += writes ? size : 0;
@@ -203,7 +208,7 @@ static void watch(u64 at, u32 size, int reads, int writes, int atomic, u32 site)
       metal_report(r);
   }
   if (detectors & COUNT_TRAFFIC)
-    count(g, size, reads, writes, atomic);
+    count(g, number, at, size, reads, writes, atomic, site);
   if (detectors & DETECT_RACE)
     watch_race(g, number, at, size, writes, atomic, site);
 }
@@ -221,6 +226,7 @@ void metal_detectors_begin(void) {
 void metal_detectors_group(u32 threads) {
   (void)threads;
   memset(arena_shadow, 0, ARENA_BYTES);
+  metal_sectors_group();
 }
 
 void metal_detectors_threadgroup(u64 offset, u64 size) {

@@ -142,6 +142,7 @@ enum detector { DETECT_BOUNDS = 1, DETECT_RACE = 2, DETECT_UNINITIALISED = 4, DE
 
 struct traffic {
   u64 loads, stores, atomics, loaded_bytes, stored_bytes;
+  u64 load_sectors, store_sectors, atomic_sectors; /* see sectors.c */
 };
 
 struct options {
@@ -167,6 +168,10 @@ void metal_detectors_begin(void);
 void metal_detectors_group(u32 threads);
 void metal_detectors_threadgroup(u64 offset, u64 size);
 void metal_detectors_end(void);
+/* A new threadgroup: nothing that was touched before counts as touched together with what follows. */
+void metal_sectors_group(void);
+/* How many sectors this access is the first of its simdgroup's instruction to touch. `kind`: 0 load, 1 store, 2 atomic. */
+u32 metal_new_sectors(u32 region, u64 offset, u32 size, u32 kind, u32 site);
 
 /* Floats by their bits. */
 static inline u32 bits_of(float f) {

@@ -9,7 +9,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler.host import HostBackward, HostForward, Outputs
+from stackproof.ops.grid_sampler.families.model import Outputs
+from stackproof.ops.grid_sampler.host import HostBackward, HostForward
 from stackproof.ops.grid_sampler.modes import Mode
 from stackproof.ops.grid_sampler.reference import (
     cpu_gradients,

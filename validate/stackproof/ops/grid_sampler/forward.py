@@ -1,4 +1,4 @@
-"""The proof of ``grid_sampler_3d``: the samples of every mode, and the same bits as before the stack."""
+"""The proof of ``grid_sampler_2d`` and ``grid_sampler_3d``: every mode, and the same as before the stack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stackproof.ops.grid_sampler import special_forward
 from stackproof.ops.grid_sampler.checks import ExpectedSamples
 from stackproof.ops.grid_sampler.host import HostForward
-from stackproof.ops.grid_sampler.modes import SAMPLER_3D, Mode, Sampler
+from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Mode, Sampler
 from stackproof.ops.grid_sampler.opinfo import opinfo_samples
 from stackproof.ops.grid_sampler.proof import ONE_ROUNDING, SamplerProof
 from stackproof.ops.grid_sampler.table import DTYPES, Batch
@@ -44,6 +44,11 @@ class ForwardProof(SamplerProof):
         host = HostForward(kernels)
         for name, mode, tensors in opinfo_samples(self.sampler, DTYPES[batch.dtype]):
             yield ExpectedSamples.of(tensors, mode).check(host, name)
+
+
+def forward_2d() -> ForwardProof:
+    """The proof of ``grid_sampler_2d``."""
+    return ForwardProof(SAMPLER_2D)
 
 
 def forward_3d() -> ForwardProof:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from stackproof.ops.grid_sampler.host import Outputs
+from stackproof.ops.grid_sampler.families.model import Outputs
 from stackproof.ops.grid_sampler.modes import Mode
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 

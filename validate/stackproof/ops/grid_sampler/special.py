@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from stackproof.ops.grid_sampler.checks import dtype_name
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.table import Shape
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
@@ -16,11 +17,18 @@ from stackproof.ops.grid_sampler.values import random_tensors
 from stackproof.ops.layouts import sliced, virtual_tensor
 from stackproof.ops.model import CaseResult, Kernels
 
-H = TypeVar("H")
+H = TypeVar("H", bound="_Splitting")
 _H = TypeVar("_H", contravariant=True)
 
 _BEYOND_INT32 = 2**31 + 3
 _SHAPES = {2: Shape("special", (2, 3, 5, 7), (5, 6)), 3: Shape("special", (2, 3, 4, 5, 7), (3, 5, 4))}
+
+# More positions than the smallest launch of any kernel takes.
+_FEW = {2: Shape("few channels", (2, 3, 5, 7), (9, 17)), 3: Shape("few channels", (2, 3, 4, 5, 7), (3, 5, 11))}
+_MORE = {2: Shape("more channels", (1, 17, 5, 7), (9, 17)), 3: Shape("more channels", (1, 17, 4, 5, 7), (3, 5, 11))}
+_LAUNCHES = {
+    dims: (("int32", False, _FEW[dims]), ("int64", True, _FEW[dims]), ("int32", False, _MORE[dims])) for dims in (2, 3)
+}
 
 
 def special_tensors(sampler: Sampler, dtype: torch.dtype, mode: Mode) -> SamplerTensors:
@@ -32,6 +40,12 @@ def spread(values: Tensor) -> Tensor:
     """The same values with more than 2**31 elements from one sample to the next."""
     inner = values[0].contiguous().stride()
     return virtual_tensor(values.shape, (_BEYOND_INT32, *inner), values.dtype).copy_(values)
+
+
+class _Splitting(Protocol):
+    """A host function."""
+
+    def splits_launches(self, sampler: Sampler) -> bool: ...
 
 
 class _Expected(Protocol[_H]):
@@ -66,7 +80,12 @@ class HostCases(Generic[H]):
         self, kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype
     ) -> Iterator[CaseResult]:
         """A grid of more positions than one launch takes is covered once, without a gap."""
-        expected = self.expected(special_tensors(sampler, dtype, mode), mode)
-        for wide in (False, True):
+        splits = self.host(kernels).splits_launches(sampler)
+        for width, wide, shape in _LAUNCHES[sampler.dims]:
+            case = f"launches as small as can be, {width} kernel, {shape.input[1]} channels"
+            if not splits:
+                result = CaseResult(str(mode), dtype_name(dtype), case)
+                yield replace(result, skipped="these kernels count positions from 0, so a launch takes all of them")
+                continue
             host = self.host(kernels, always_wide=wide, positions_per_launch=7)
-            yield expected.check(host, f"launches of 7, {'int64' if wide else 'int32'} kernel")
+            yield self.expected(random_tensors(shape, dtype, mode), mode).check(host, case)

@@ -96,6 +96,6 @@ SPECIAL: dict[str, Special] = {
     "non-finite coordinates": Special(3, non_finite_coordinates),
     "collisions": Special(1, collisions, watched=False),
     "int64 kernels": Special(2, _LAUNCHING.int64_kernels),
-    "several launches": Special(2, _LAUNCHING.several_launches),
+    "several launches": Special(3, _LAUNCHING.several_launches),
     "strides beyond 2**31": Special(4, strides_beyond_int32, watched=False),
 }

@@ -71,7 +71,7 @@ _LAUNCHING = HostCases(HostForward, ExpectedSamples.of)
 SPECIAL: dict[str, Special] = {
     "non-finite coordinates": Special(2, non_finite_coordinates),
     "int64 kernels": Special(2, _LAUNCHING.int64_kernels),
-    "several launches": Special(2, _LAUNCHING.several_launches),
+    "several launches": Special(3, _LAUNCHING.several_launches),
     "output layouts": Special(2, output_layouts, watched=False),
     "strides beyond 2**31": Special(3, strides_beyond_int32, watched=False),
     "as before the stack": SAME_AS_BEFORE,

@@ -40,6 +40,8 @@ class Shape:
 
 
 _PLAIN = ("contiguous",)
+# Where what the kernels do depends on the number of channels, for the two layouts that they tell apart.
+_CHANNELS = ("contiguous", "channels_last")
 
 _SHAPES_2D = (
     Shape("odd sizes", (1, 3, 5, 7), (4, 3)),
@@ -52,6 +54,8 @@ _SHAPES_2D = (
     Shape("on the lattice", (1, 2, 5, 4), (9, 9), reach=3.0, on_lattice=True),
     Shape("many samples per pixel", (1, 2, 3, 3), (16, 17)),
     Shape("odd lanes", (1, 33, 4, 5), (3, 11)),
+    Shape("17 channels", (2, 17, 5, 3), (9, 8), layouts=_CHANNELS),
+    Shape("70 channels", (1, 70, 4, 5), (5, 11), layouts=_CHANNELS),
     Shape("1100 channels", (1, 1100, 3, 4), (2, 3)),
     Shape("empty batch", (0, 2, 3, 3), (2, 2), layouts=_PLAIN),
     Shape("no channels", (2, 0, 3, 3), (2, 2), layouts=_PLAIN),
@@ -69,6 +73,8 @@ _SHAPES_3D = (
     Shape("on the lattice", (1, 2, 5, 4, 3), (4, 9, 9), reach=3.0, on_lattice=True),
     Shape("many samples per pixel", (1, 2, 2, 3, 3), (7, 6, 7)),
     Shape("odd lanes", (1, 33, 3, 2, 5), (2, 2, 11)),
+    Shape("17 channels", (2, 17, 3, 4, 3), (3, 5, 5), layouts=_CHANNELS),
+    Shape("70 channels", (1, 70, 3, 2, 4), (2, 4, 5), layouts=_CHANNELS),
     Shape("1100 channels", (1, 1100, 2, 3, 4), (1, 2, 3)),
     Shape("empty batch", (0, 2, 3, 3, 3), (2, 2, 2), layouts=_PLAIN),
     Shape("no channels", (2, 0, 3, 3, 3), (2, 2, 2), layouts=_PLAIN),
@@ -170,6 +176,8 @@ class Matrix:
                 for shape in self.shapes:
                     if shape.name in _SMALL:
                         yield self._random(mode, dtype, shape, layouts, self.masks[:2])
+                    elif shape.layouts == _CHANNELS:
+                        yield self._random(mode, dtype, shape, _CHANNELS, self.masks[:1])
                 yield from self._special(mode, dtype, only_watched=True)
 
     def _special(self, mode: Mode, dtype: str, *, only_watched: bool = False) -> Iterator[Batch]:

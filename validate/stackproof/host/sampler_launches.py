@@ -1,0 +1,100 @@
+"""Which kernels the backward's host function launches, over which grids: those that the launch plan says.
+
+The kernels are proved, counted and measured through a plan in Python, :mod:`stackproof.ops.grid_sampler.fast`. Here the
+tree's own host function is asked: a threshold, a tile or a layout that is not the same on both sides shows. Trees whose
+backward does not choose between kernels have nothing to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from stackproof.host.device import StandinDevice
+from stackproof.host.interface import Dispatch
+from stackproof.host.scenarios import HostCase
+from stackproof.host.tensors import layout_kept_on
+from stackproof.ops.grid_sampler.families.fast import FastBackward
+from stackproof.ops.grid_sampler.fast.division import choose
+from stackproof.ops.grid_sampler.fast.launches import Planner
+from stackproof.ops.grid_sampler.modes import Mode, Padding, Sampler
+from stackproof.ops.grid_sampler.table import Shape
+from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS
+from stackproof.ops.grid_sampler.values import random_tensors
+from stackproof.ops.struct_layout import Argument, StructLayout, Value
+
+# On both sides of every threshold.
+_CHANNELS = (1, 4, 5, 12, 13, 16, 17, 32, 33, 65)
+_SIZES = {2: ((5, 7), (9, 8)), 3: ((3, 4, 5), (4, 3, 6))}
+_LAYOUTS = ("contiguous", "channels_last", "sliced", EXPANDED_GRAD_OUTPUT)
+_MASKS = ((True, True), (False, True))
+
+
+@dataclass(frozen=True)
+class _Launched:
+    kernel: str
+    threads: tuple[int, ...]
+    group_size: tuple[int, ...]
+
+
+def launches(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
+    """Every interpolation and dtype, on both sides of every threshold, in several layouts."""
+    if not FastBackward().is_among(device.kernel_names, sampler):
+        return
+    for interpolation in sampler.interpolations:
+        mode = Mode(interpolation, Padding.ZEROS, align_corners=True)
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            for channels in _CHANNELS:
+                wrong = tuple(_differences(device, sampler, mode, dtype, channels))
+                yield HostCase(f"{interpolation.name.lower()}, {dtype}, {channels} channels", None, wrong)
+
+
+def _differences(
+    device: StandinDevice, sampler: Sampler, mode: Mode, dtype: torch.dtype, channels: int
+) -> Iterator[str]:
+    sizes, output = _SIZES[sampler.dims]
+    values = random_tensors(Shape("launches", (2, channels, *sizes), output), dtype, mode)
+    operator = getattr(torch.ops.aten, sampler.backward)
+    for layout in _LAYOUTS:
+        tensors = LAYOUTS[layout](values)
+        moved = tensors.each(layout_kept_on("mps"))
+        for mask in _MASKS:
+            plan = Planner(_unpacked).plan(tensors, mode, choose(tensors, mode), compute_grad_input=mask[0])
+            planned = [_Launched(one.kernel, one.threads, one.group_size) for one in plan.launches]
+            arguments = (moved.grad_output, moved.input, moved.grid, int(mode.interpolation), int(mode.padding))
+            seen = _seen(device, partial(operator, *arguments, mode.align_corners, list(mask)))
+            if seen != planned:
+                yield f"{layout}, mask {list(mask)}: {_shown(seen)} instead of {_shown(planned)}"
+
+
+class _Unpacked(StructLayout):
+    """Of parameters that nobody reads."""
+
+    def pack(self, values: Mapping[str, Value]) -> bytes:
+        return b""
+
+
+def _unpacked(name: str, *arguments: Argument) -> StructLayout:
+    return _Unpacked(name, 0, 1, ())
+
+
+def _seen(device: StandinDevice, call: Callable[[], object]) -> list[_Launched]:
+    seen: list[_Launched] = []
+
+    def note(dispatch: Dispatch) -> None:
+        if dispatch.kernel.startswith("grid_sampler"):
+            seen.append(_Launched(dispatch.kernel, dispatch.grid, dispatch.group))
+
+    before, device.before_run = device.before_run, note
+    try:
+        call()
+    finally:
+        device.before_run = before
+    return seen
+
+
+def _shown(launched: Sequence[_Launched]) -> str:
+    return ", ".join(f"{one.kernel} {one.threads}" for one in launched) or "nothing"
