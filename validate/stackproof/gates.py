@@ -83,5 +83,9 @@ GATES: tuple[GateEntry, ...] = (
         "our Metal headers, layouts and executor agree with what Apple's compiler made of the same sources",
         "stackproof.apple.gate:AppleKernelsGate",
     ),
-    GateEntry("bench", "speed beside PyTorch's own kernel of the same device"),
+    GateEntry(
+        "bench",
+        "what the backward passes cost: traffic counted on the host, or time on a GPU beside PyTorch's own kernel",
+        "stackproof.bench.gate:BenchGate",
+    ),
 )

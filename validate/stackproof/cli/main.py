@@ -18,6 +18,7 @@ from patchstack.cli import options
 from patchstack.cli.group import require_no_options
 from patchstack.errors import PatchstackError
 from patchstack.git.process import GitCommandError
+from stackproof.bench.script import script_text
 from stackproof.cli import prove
 from stackproof.cli.apple_kernels import apple_kernels
 from stackproof.report import ReportFiles
@@ -44,6 +45,9 @@ from stackproof.runner.report_file import write_report_file
 @click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end.")
 @click.option("--verbose", "-v", is_flag=True, help="Print whole tables and every finding.")
 @click.option("--github", is_flag=True, help="Print findings as GitHub workflow annotations.")
+@click.option("--device", type=click.Choice(("host", "cuda", "mps")), help="Measure every row of 'bench' here.")
+@click.option("--bench-out", metavar="FOLDER", help="Write the table of 'bench' as Markdown, and its plot, there.")
+@click.option("--print-bench-script", is_flag=True, help="Print a benchmark that needs PyTorch only, and end.")
 @click.option("--list", "list_", is_flag=True, help="List the gates and end.")
 @click.version_option(__version__, prog_name="validate-stack")
 @click.pass_context
@@ -55,6 +59,8 @@ def command(
     json: str | None,
     junit: str | None,
     html: str | None,
+    bench_out: str | None,
+    print_bench_script: bool,
     today: datetime.datetime | None,
     list_: bool,
     **plain: Any,
@@ -70,10 +76,13 @@ def command(
         for line in prove.gate_lines():
             click.echo(line)
         return
+    if print_bench_script:
+        click.echo(script_text(), nl=False)
+        return
     request = prove.Request(
         only=prove.names(only),
         require=prove.names(require),
-        files=ReportFiles(json, junit, html),
+        files=ReportFiles(json, junit, html, bench_out),
         today=today.date() if today else None,
         **plain,
     )

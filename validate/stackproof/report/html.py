@@ -11,7 +11,7 @@ from html import escape
 
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report.error_rows import ErrorRow, error_rows, groups
-from stackproof.report.html_details import details, summary
+from stackproof.report.html_details import details, plot, summary
 from stackproof.report.model import RunReport
 from stackproof.report.style import STYLE
 from stackproof.report.svg import error_plot, legend, time_plot
@@ -126,6 +126,7 @@ def _gate(result: GateResult, anchor: str) -> Iterator[str]:
     text = table_text(result)
     if text and not rows:
         yield f"<pre>{escape(chr(10).join(text))}</pre>"
+    yield plot(result)
     yield from details(result)
 
 

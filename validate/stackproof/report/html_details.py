@@ -11,13 +11,19 @@ from stackproof.model import GateResult
 from stackproof.report.json import plain
 
 _LONGEST = 20_000  # characters of a detail; the rest is in the JSON
-_SHOWN_ELSEWHERE = ("table", "text", "error_unit", "summary")
+_SHOWN_ELSEWHERE = ("table", "text", "error_unit", "summary", "plot", "markdown")
 
 
 def summary(result: GateResult) -> str:
     """The gate's own summary as a paragraph, empty where it has none."""
     text = result.details.get("summary")
     return f"<p>{escape(text)}</p>" if isinstance(text, str) and text else ""
+
+
+def plot(result: GateResult) -> str:
+    """The gate's own plot, which is SVG that :mod:`stackproof.report.svg` made; empty where it has none."""
+    svg = result.details.get("plot")
+    return f'<div class="scroll">{svg}</div>' if isinstance(svg, str) and svg else ""
 
 
 def details(result: GateResult) -> Iterator[str]:

@@ -52,3 +52,11 @@ svg .filled.output3 { fill: var(--d); } svg .hollow.output3 { stroke: var(--d); 
 svg .filled.bad { stroke: var(--failed); stroke-width: 3; paint-order: stroke; }
 @media print { body { max-width: none; padding: 0; } details > summary { list-style: none; } }
 """
+
+# Of a plot that is a file of its own.
+SVG_STYLE = """
+svg { background: #ffffff; font: 12px system-ui, "Segoe UI", Helvetica, Arial, "DejaVu Sans", sans-serif; }
+text { fill: #1c2024; } .heading { font-weight: 600; } .tick { fill: #5f6771; font-size: 11px; }
+.one { stroke: #5f6771; stroke-dasharray: 4 3; }
+.output0 { fill: #0b68cb; } .output1 { fill: #c2410c; } .output2 { fill: #6e56cf; } .output3 { fill: #0f766e; }
+"""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from stackproof.model import GateResult
 from stackproof.report.error_rows import ErrorRow
+from stackproof.report.style import SVG_STYLE
 
 _ROW = 20  # pixels
 _LABEL = 240
@@ -17,6 +18,9 @@ _GAP = 34
 _TOP = 40
 _AXIS = 24
 _BAR = 560
+_HEAD = 44
+_THIN = 12
+_APART = 10
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,65 @@ def time_plot(results: Sequence[GateResult]) -> str:
             f'<text class="value" x="{left + length + 6:.1f}" y="{y + 14}">{result.seconds:.1f} s</text>'
         )
     return _svg(left + _BAR + 70, len(results) * _ROW + 4, "seconds of each gate", "".join(parts))
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One group of bars of :func:`bar_plot`.
+
+    Attributes:
+        label: on the left.
+        values: by series, not negative; a series that is missing here has no bar.
+    """
+
+    label: str
+    values: Mapping[str, float]
+
+
+def bar_plot(bars: Sequence[Bar], title: str) -> str:
+    """Bars from zero on a linear scale with a line at 1, a bar for each series; the series are named at the top."""
+    series = list(dict.fromkeys(name for bar in bars for name in bar.values))
+    left = 12 + 6.6 * max((len(bar.label) for bar in bars), default=0)
+    height = _THIN * len(series) + _APART
+    scale = _BAR / (max((value for bar in bars for value in bar.values.values()), default=0.0) or 1.0)
+    parts = [f'<text class="heading" x="0" y="14">{escape(title)}</text>', *_series(series, left)]
+    for place, bar in enumerate(bars):
+        y = _HEAD + place * height
+        middle = f'x="{left - 8:.0f}" y="{y + (height - _APART) / 2 + 4:.0f}" text-anchor="end"'
+        parts.append(f'<text class="label" {middle}>{escape(bar.label)}</text>')
+        parts += [_bar(bar, name, n, scale, (left, y + n * _THIN)) for n, name in enumerate(series)]
+    bottom = _HEAD + height * len(bars)
+    if scale < _BAR:
+        parts.append(
+            f'<line class="one" x1="{left + scale:.1f}" x2="{left + scale:.1f}" y1="{_HEAD - 6}" y2="{bottom}"/>'
+        )
+    return _svg(left + _BAR + 70, bottom + 4, title, "".join(parts))
+
+
+def _series(names: Sequence[str], left: float) -> Iterator[str]:
+    """The key of a bar plot."""
+    for number, name in enumerate(names):
+        x = left + 130 * number
+        yield f'<rect class="filled output{number % 4}" x="{x:.0f}" y="{_HEAD - 22}" width="10" height="10"/>'
+        yield f'<text class="tick" x="{x + 15:.0f}" y="{_HEAD - 13}">{escape(name)}</text>'
+
+
+def _bar(bar: Bar, name: str, number: int, scale: float, corner: tuple[float, float]) -> str:
+    if name not in bar.values:
+        return ""
+    (x, y), value = corner, bar.values[name]
+    tip = f"<title>{escape(f'{bar.label}: {name} {value:.3g}')}</title>"
+    place = f'x="{x:.0f}" y="{y}" width="{value * scale:.1f}" height="{_THIN - 1}"'
+    number_at = f'x="{x + value * scale + 5:.1f}" y="{y + _THIN - 2}"'
+    mark = f'<rect class="filled output{number % 4}" {place}>{tip}</rect>'
+    return f'{mark}<text class="tick" {number_at}>{value:.2f}</text>'
+
+
+def standalone(svg: str) -> str:
+    """The same plot as a file of its own: with a namespace, and with colours that the page would have given it."""
+    opened = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    start = opened.index(">") + 1
+    return f"{opened[:start]}<style>{SVG_STYLE}</style>{opened[start:]}\n"
 
 
 def css(result: GateResult) -> str:

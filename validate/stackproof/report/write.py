@@ -10,6 +10,7 @@ from pathlib import Path
 
 from patchstack.errors import UsageError
 from stackproof.report import json as json_report
+from stackproof.report.bench_files import bench_files
 from stackproof.report.html import render as render_html
 from stackproof.report.junit import render as render_junit
 from stackproof.report.model import RunReport
@@ -25,11 +26,13 @@ class ReportFiles:
         json: a file, or ``-`` for standard output in place of the table.
         junit: a file.
         html: a file.
+        bench: a folder for the tables and plots of the gate "bench".
     """
 
     json: str | None = None
     junit: str | None = None
     html: str | None = None
+    bench: str | None = None
 
     @property
     def json_on_output(self) -> bool:
@@ -43,10 +46,11 @@ class ReportFiles:
         """
         for option, file, _ in self._wanted():
             folder = file.parent
-            if not folder.is_dir():
+            if not os.path.isdir(folder):  # which a name that is too long is not, where Path raises
                 raise UsageError("no such folder", where=f"{option} {file}", next_command=f"mkdir -p {folder}")
-            if file.is_dir() or not os.access(folder, os.W_OK):
+            if os.path.isdir(file) or not os.access(folder, os.W_OK):
                 raise UsageError("cannot be written", where=f"{option} {file}", expected="a file in a writable folder")
+        self._require_bench_folder()
 
     def write(self, report: RunReport) -> None:
         """Write every file that was asked for, partial reports included.
@@ -59,6 +63,27 @@ class ReportFiles:
                 _write(file, render(report))
             except OSError as error:
                 raise UsageError("cannot be written", where=f"{option} {file}", found=str(error)) from None
+        self._write_bench(report)
+
+    def _require_bench_folder(self) -> None:
+        if self.bench is None:
+            return
+        folder = Path(self.bench)
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise UsageError("not a folder", where=f"--bench-out {folder}", expected="a folder for the tables")
+        if not os.path.isdir(folder):
+            raise UsageError("no such folder", where=f"--bench-out {folder}", next_command=f"mkdir -p {folder}")
+        if not os.access(folder, os.W_OK):
+            raise UsageError("cannot be written", where=f"--bench-out {folder}", expected="a writable folder")
+
+    def _write_bench(self, report: RunReport) -> None:
+        if self.bench is None:
+            return
+        for name, text in bench_files(report):
+            try:
+                _write(Path(self.bench) / name, text)
+            except OSError as error:
+                raise UsageError("cannot be written", where=f"--bench-out {self.bench}", found=str(error)) from None
 
     def _wanted(self) -> list[tuple[str, Path, Callable[[RunReport], str]]]:
         kinds = (

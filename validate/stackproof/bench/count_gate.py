@@ -1,0 +1,103 @@
+"""The half of the gate that needs no GPU: counts each row of the head commit, and of the base where it has kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from patchstack.errors import PatchstackError
+from stackproof.bench.count import Counted, CountTask, CountWork
+from stackproof.bench.count_tables import COUNTED, markdown, plot, text
+from stackproof.bench.counts import RowCount, as_record, findings, recorded, row_records, step_records
+from stackproof.bench.devices import HOST
+from stackproof.bench.rows import Row
+from stackproof.bench.sources import BASE, HEAD, sources_of
+from stackproof.metal import CompileError, RunMode
+from stackproof.metal_run.gate import NAME as BUILDS
+from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.metal_run.worker import OpSource, library_of
+from stackproof.model import Finding, GateContext, GateResult, Verdict
+
+LIMITS = (
+    "No time was measured: caches, latencies and what a GPU does at once are not in a count.",
+    "Counts are of small shapes: at the edges of a small image more samples are cut off.",
+)
+_TIMEOUT = 300.0  # seconds for one row
+
+
+def count_on_host(context: GateContext, rows: Sequence[Row]) -> GateResult:
+    """Count ``rows`` on both commits and compare."""
+    started = time.monotonic()
+    builds = context.cache / BUILDS
+    try:
+        sources = sources_of(context, rows)
+    except PatchstackError as error:
+        return _nothing(str(error))
+    library = library_of(sources[HEAD], builds, RunMode.TRAFFIC)
+    if isinstance(library, CompileError):
+        finding = Finding(f"the kernels do not compile: {library}", sources[HEAD].source, rule="compile")
+        return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=[finding], limits=LIMITS)
+    answers = _answers(context, sources, rows)
+    counts, failures = _paired(rows, answers)
+    if not counts and not failures:
+        return _nothing("the head commit has no backward kernels that this gate knows how to launch")
+    return _result(counts, failures, time.monotonic() - started)
+
+
+def _nothing(reason: str) -> GateResult:
+    return GateResult("bench", Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+
+
+def _answers(
+    context: GateContext, sources: Mapping[str, OpSource], rows: Sequence[Row]
+) -> dict[tuple[str, Row], Counted]:
+    """By commit and row; the base commit is only asked about ops that it has kernels for."""
+    tasks = [CountTask(HEAD, row) for row in rows]
+    if BASE in sources:
+        # Before the pool, so that not every process of it compiles the same.
+        library_of(sources[BASE], context.cache / BUILDS, RunMode.TRAFFIC)
+        tasks += [CountTask(BASE, row) for row in rows]
+    answers: dict[tuple[str, Row], Counted] = {}
+    work = CountWork(sources, context.cache / BUILDS)
+    for done, (task, answer) in enumerate(run_tasks(tasks, work, jobs=context.jobs, timeout=_TIMEOUT), 1):
+        answers[task.side, task.row] = Counted(failure=answer.reason) if isinstance(answer, Died) else answer
+        context.progress(done, len(tasks), task.label)
+    return answers
+
+
+def _paired(rows: Sequence[Row], answers: Mapping[tuple[str, Row], Counted]) -> tuple[list[RowCount], list[Finding]]:
+    """What was counted of each row, and what could not be; a base commit that cannot be counted is its own affair."""
+    counts: list[RowCount] = []
+    failures: list[Finding] = []
+    for row in rows:
+        head, base = answers[HEAD, row], answers.get((BASE, row))
+        if head.failure:
+            details = {"traceback": head.details} if head.details else {}
+            failures.append(Finding(f"{row.label}: {head.failure}", rule="not-counted", details=details))
+        elif head.scheme:
+            counts.append(RowCount(row, head, base if base is not None and base.scheme else None))
+    return counts, failures
+
+
+def _result(counts: Sequence[RowCount], failures: Sequence[Finding], seconds: float) -> GateResult:
+    found = [*failures, *findings(counts, recorded())]
+    failed = {finding.message.partition(": ")[0] for finding in found if finding.fails}
+    return GateResult(
+        "bench",
+        Verdict.FAILED if failed else Verdict.PASSED,
+        cases=len(counts) + len(failures),
+        failed=len(failed),
+        seconds=seconds,
+        findings=found,
+        details={
+            "device": HOST,
+            "summary": COUNTED,
+            "text": text(counts) if counts else "",
+            "markdown": markdown(counts) if counts else "",
+            "plot": plot(counts) if counts else "",
+            "rows": row_records(counts),
+            "launches": step_records(counts),
+            "record": as_record(counts),
+        },
+        limits=LIMITS,
+    )
