@@ -29,6 +29,10 @@ DECLARED = {
     }.items()
 }
 """What the C shims gain. On CPU and CUDA 2D has its line already; 2D's forward is decomposed and has none."""
+BACKWARD = ("grid_sampler_2d_backward", "grid_sampler_3d_backward")
+COORDINATES = "grid_sampler_coordinates"
+# Names that only the kernels of before the change use.
+OF_THE_OLD_KERNELS = ("SamplingHelpers", "IDX_ZERO", "PadZeros::", "Bilinear2D", "interpolate_", "BACKWARD_IDX")
 YAML = "aten/src/ATen/native/native_functions.yaml"
 IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
@@ -77,14 +81,18 @@ def test_on_2_11_the_report_has_the_documented_keys(applied: tuple[Path, dict[st
     assert Path(report["repository"]) == clone
     assert (report["series"], report["onto"], report["branch"]) == ("grid_sampler", "main", "stack/grid_sampler")
     assert report["tip"] == git(clone, "rev-parse", "stack/grid_sampler")
+    states = {change["id"]: change["upstream_state"] for change in report["changes"]}
+    assert states.pop("grid_sampler_coordinates") == "not applicable"
+    assert set(states.values()) == {"absent"}
     for change in report["changes"]:
         assert {"id", "title", "upstream_state", "commit", "edits"} <= set(change)
-        assert change["upstream_state"] == "absent"
-        assert all(edit["rung"] or edit["kind"] == "remove-unused-definition" for edit in change["edits"])
+        assert all(edit["rung"] or edit["status"] == "already there" for edit in change["edits"])
 
 
-def test_each_commit_adds_one_dispatch_line(applied: tuple[Path, dict[str, Any]]) -> None:
-    for commit in commits_of(applied[0]):
+def test_each_commit_that_adds_an_op_adds_one_dispatch_line(applied: tuple[Path, dict[str, Any]]) -> None:
+    *adding, faster = commits_of(applied[0])
+    assert git(applied[0], "diff", "--numstat", f"{faster}~", faster, "--", YAML) == ""
+    for commit in adding:
         assert git(applied[0], "diff", "--numstat", f"{commit}~", commit, "--", YAML).split() == ["1", "0", YAML]
 
 
@@ -199,13 +207,77 @@ def test_the_3d_change_alone_applies_where_the_2d_change_is(applied: tuple[Path,
     assert git(clone, "rev-parse", "alone^{tree}") == git(clone, "rev-parse", f"{second}^{{tree}}")
 
 
-def test_on_2_13_every_change_is_present_upstream_and_nothing_is_written(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def applied_after(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A clone of the 2.13 tree with the change for such trees, and the report."""
+    clone = clone_of("2.13", tmp_path_factory.mktemp("2.13") / "clone.git")
+    arguments = ("--onto", "main", "--repo", str(clone), "--only", COORDINATES)
+    code, report, errors = apply_stack(*arguments)
+    assert code == 0, errors
+    return clone, report
+
+
+def test_on_2_13_the_backward_ops_are_present_upstream_and_what_mends_them_is_written(tmp_path: Path) -> None:
     clone = clone_of("2.13", tmp_path / "clone.git")
-    before = git(clone, "for-each-ref")
     code, report, errors = apply_stack("--onto", "main", "--repo", str(clone))
     assert code == 0, errors
-    assert [change["upstream_state"] for change in report["changes"]] == ["present upstream"] * 2
+    states = {change["id"]: change["upstream_state"] for change in report["changes"]}
+    assert {states[change] for change in BACKWARD} == {"present upstream"}
+    assert states[COORDINATES] == "absent"
     assert report["conflicts"] == []
+    first = git(clone, "rev-list", "--reverse", "main..stack/grid_sampler").splitlines()[0]
+    assert git(clone, "log", "-1", "--format=%s", first).startswith("[MPS] Keep grid_sampler within its input")
+
+
+def test_the_change_for_trees_of_after_leaves_nothing_behind(applied_after: tuple[Path, dict[str, Any]]) -> None:
+    clone, report = applied_after
+    (change,) = report["changes"]
+    assert all(edit["rung"] for edit in change["edits"])
+    rows = git(clone, "diff", "--numstat", "main..stack/grid_sampler", "--", "aten").splitlines()
+    added, removed = (sum(int(row.split()[column]) for row in rows) for column in (0, 1))
+    assert added < removed
+    metal = git(clone, "show", "stack/grid_sampler:aten/src/ATen/native/mps/kernels/GridSampler.metal")
+    assert not {name for name in OF_THE_OLD_KERNELS if name in metal}
+    for path in ("torch/csrc", "torchgen", YAML):
+        assert git(clone, "diff", "--stat", "main..stack/grid_sampler", "--", path) == ""
+
+
+def test_the_change_for_trees_of_after_has_a_good_message_and_is_identical_the_second_time(
+    applied_after: tuple[Path, dict[str, Any]],
+) -> None:
+    clone, report = applied_after
+    assert check_text(git(clone, "log", "-1", "--format=%B", "stack/grid_sampler") + "\n") == ()
+    again = ("--onto", report["tip"], "--repo", str(clone), "--branch", "again", "--only", COORDINATES)
+    code, second, errors = apply_stack(*again)
+    assert code == 0, errors
+    assert [change["upstream_state"] for change in second["changes"]] == ["identical"]
+
+
+def test_a_kernel_that_upstream_changed_since_is_not_replaced(
+    applied_after: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    work = tmp_path / "work"
+    subprocess.run(["git", "clone", "--quiet", "--branch", "main", str(applied_after[0]), str(work)], check=True)
+    kernels = work / "aten/src/ATen/native/mps/kernels/GridSampler.metal"
+    text = kernels.read_text()
+    assert text.count("slope_y += value * columns[column] * row_slopes[row];") == 1
+    kernels.write_text(text.replace("value * columns[column] * row_slopes", "columns[column] * value * row_slopes"))
+    identity = [option for name in ("name", "email") for option in ("-c", f"user.{name}=a@b.c")]
+    subprocess.run(["git", "-C", str(work), *identity, "commit", "--quiet", "-am", "Reorder"], check=True)
+    code, report, _ = apply_stack("--onto", "main", "--repo", str(work), "--only", COORDINATES)
+    assert code == 3
+    assert [conflict["looking_for"] for conflict in report["conflicts"]] == [
+        "definition kernel grid_sampler_2d_backward_bicubic_grid in the global namespace"
+    ]
+
+
+def test_on_2_11_the_change_for_trees_of_after_alone_is_refused_with_the_reason(tmp_path: Path) -> None:
+    clone = clone_of("2.11", tmp_path / "clone.git")
+    before = git(clone, "for-each-ref")
+    code, report, errors = apply_stack("--onto", "main", "--repo", str(clone), "--only", COORDINATES)
+    assert code == 2
+    assert "it mends upstream's kernels" in json.dumps(report["error"])
+    assert errors.count("\n") == 1
     assert git(clone, "for-each-ref") == before
 
 

@@ -264,7 +264,15 @@ def test_a_commit_is_asked_for_the_ops_of_the_changes_up_to_it(repository: Path)
     report = json.loads(invoke(repository, "--each-commit", "--only", "passing", "--json", "-")[1])
     options = [commit["gates"][0]["details"]["options"] for commit in report["commits"]]
     assert [one.get("ops") for one in options] == [None, ["grid_sampler_2d_backward"], ["grid_sampler_2d_backward"]]
-    assert "ops" not in report["gates"][0]["details"]["options"]
+
+
+@pytest.mark.usefixtures("every_gate")
+def test_the_whole_stack_is_asked_for_the_ops_of_its_changes_where_titles_tell(repository: Path) -> None:
+    untold = json.loads(invoke(repository, "--only", "passing", "--json", "-")[1])
+    commit_two_more(repository)
+    told = json.loads(invoke(repository, "--only", "passing", "--json", "-")[1])
+    assert "ops" not in untold["gates"][0]["details"]["options"]
+    assert told["gates"][0]["details"]["options"]["ops"] == ["grid_sampler_2d_backward"]
 
 
 @pytest.mark.usefixtures("every_gate")

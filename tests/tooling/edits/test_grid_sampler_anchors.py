@@ -1,4 +1,4 @@
-"""Every edit of the grid-sampler series on the 2.11 tree, while the file it edits drifts or loses its anchor."""
+"""Every edit of the grid-sampler series on the tree that it is for, while its file drifts or loses the anchor."""
 
 from __future__ import annotations
 
@@ -23,13 +23,34 @@ from references import require_reference
 
 pytestmark = pytest.mark.needs_reference
 
-# Two kinds have tests of their own: what is regenerated has no anchor, and what tidies up finds nothing to do here.
-EDITS = [
-    edit
-    for change in load_series("grid_sampler").changes
-    for edit in change.edits
-    if edit.kind not in ("regenerate-c-shim", "remove-unused-definition")
-]
+# An include that the 2.11 tree has already.
+_THERE = "empty_include"
+
+
+def _sorted_edits() -> list[tuple[str, Edit]]:
+    """Each edit with the release that it is tried on.
+
+    Some have tests of their own: what is regenerated has no anchor, what tidies up or is optional may find nothing to
+    do here, and what an earlier change brings too is there already.
+    """
+    chosen: list[tuple[str, Edit]] = []
+    brought: set[tuple[str, str, str]] = set()
+    for change in load_series("grid_sampler").changes:
+        release = "2.13" if change.only_where else "2.11"
+        for edit in change.edits:
+            if isinstance(edit, PlaceCxxFragment):
+                place = (release, edit.path, edit.fragment.name)
+                if place in brought or edit.fragment.name == _THERE:
+                    continue
+                brought.add(place)
+            optional = isinstance(edit, ReplaceDefinition) and edit.optional
+            if not optional and edit.kind not in ("regenerate-c-shim", "remove-unused-definition"):
+                chosen.append((release, edit))
+    return chosen
+
+
+SORTED = _sorted_edits()
+EDITS = [edit for _, edit in SORTED]
 IDS = [f"{number}-{edit.path.rpartition('/')[2]}-{edit.kind}" for number, edit in enumerate(EDITS)]
 ANCHORED = [
     edit
@@ -44,16 +65,19 @@ every_anchor = pytest.mark.parametrize("edit", ANCHORED, ids=[IDS[EDITS.index(ed
 
 @lru_cache(maxsize=1)
 def trees() -> dict[int, Tree]:
-    """For each edit, by its place in the series, the tree it finds: the 2.11 tree with the edits before it."""
-    reference = require_reference("2.11")
+    """For each edit, by its place in the series, the tree it finds: a reference tree with the edits before it."""
     found: dict[int, Tree] = {}
-    tree = Tree.at(Repository.open(reference.path), reference.commit)
-    for number, edit in enumerate(EDITS):
-        found[number] = tree
-        outcome = edit.plan(tree)
-        assert outcome.status is Status.APPLIES, outcome
-        assert outcome.after is not None
-        tree = tree.with_files({edit.path: outcome.after})
+    for release in ("2.11", "2.13"):
+        reference = require_reference(release)
+        tree = Tree.at(Repository.open(reference.path), reference.commit)
+        for number, (wanted, edit) in enumerate(SORTED):
+            if wanted != release:
+                continue
+            found[number] = tree
+            outcome = edit.plan(tree)
+            assert outcome.status is Status.APPLIES, outcome
+            assert outcome.after is not None
+            tree = tree.with_files({edit.path: outcome.after})
     return found
 
 

@@ -16,9 +16,10 @@ from metal_kernels import cache
 from overlay_kernels import overlay_kernels
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.apple.container import Metallib
-from stackproof.apple.sampler import DTYPES, SamplerKernel, random_inputs, reference, run_sampler
+from stackproof.apple.sampler import random_inputs, reference, run_sampler
 from stackproof.metal import RunMode
 from stackproof.ops import Kernels
+from stackproof.ops.grid_sampler.families.upstream import DTYPES, SamplerKernel
 from stackproof.ops.grid_sampler.host import HostForward
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors

@@ -12,7 +12,7 @@ from apple_release import require_release
 from stackproof.apple.build import AirSource
 from stackproof.apple.errors import TranslationError, UnmappedIntrinsicError
 from stackproof.apple.ptx import compile_ptx_kernels
-from stackproof.apple.sampler import SamplerKernel
+from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
 
 air_modules.require_llvmlite()
 

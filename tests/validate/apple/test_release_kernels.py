@@ -14,10 +14,11 @@ from patchstack.cache import cache_dir
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.apple.cases import Release, SamplerTask, Work, sampler_kernels
 from stackproof.apple.container import Metallib
-from stackproof.apple.sampler import SamplerKernel, largest_error
+from stackproof.apple.sampler import largest_error
 from stackproof.cli import command
 from stackproof.metal import RunMode
 from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
 from stackproof.ops.grid_sampler.modes import Padding
 
 RELEASE = ("2.13", "metal_basic")

@@ -10,8 +10,9 @@ import torch
 
 from overlay_kernels import OPS, instantiated, sampler_proof
 from patchstack.cache import cache_dir
+from stack_lab import StackLab
 from stackproof.fastpath import StandInDevice, run_on, run_on_mps
-from stackproof.fastpath.register import has_mps_kernel, registered
+from stackproof.fastpath.register import fast_path_for, has_mps_kernel, registered
 from stackproof.fastpath.run import _FALLBACK, kernels_of
 from stackproof.model import GateContext, Verdict
 from stackproof.ops import KernelLibrary
@@ -44,8 +45,8 @@ def test_the_kernels_pass_their_proof_and_autograd_on_the_stand_in(context: Gate
     assert {row["op"] for row in result.details["table"]} == set(OPS)
     assert len({row.mode for row in rows}) == 18
     assert {row.dtype for row in rows} == {"float32", "float16", "bfloat16"}
-    # 15 cases of each mode and dtype without autograd, 8 of the forward
-    assert result.cases == 3 * (18 * 16 + 12 * 16 + 12 * 9)
+    # 20 cases of each mode and dtype without autograd, 13 of the forward
+    assert result.cases == 3 * (18 * 21 + 12 * 21 + 12 * 14)
 
 
 def test_on_the_whole_matrix_the_forward_is_compared_with_the_kernels_below_the_stack(context: GateContext) -> None:
@@ -125,3 +126,15 @@ def test_compiled_sources_are_kept_in_the_cache_under_their_content(tmp_path: Pa
     device.compile(source)
     assert tensor.tolist() == [3, 3]
     assert len(list((tmp_path / "fastpath").iterdir())) == 1
+
+
+@pytest.mark.parametrize("op", ["grid_sampler_2d", *OPS])
+def test_kernels_of_upstreams_names_are_called_through_autograd_too(op: str, stack_of_after: StackLab) -> None:
+    device = StandInDevice(cache_dir())
+    context = GateContext(stack_of_after.repository, stack_of_after.base, stack_of_after.head, cache_dir())
+    kernels, known = kernels_of(sampler_proof(op), device, context), fast_path_for(op)
+    assert known is not None
+    with registered(op, known.function(kernels)):
+        results = list(known.through_autograd(device))
+    assert [result for result in results if result.problems] == []
+    assert len(results) == 3 * len(sampler_proof(op).sampler.modes)

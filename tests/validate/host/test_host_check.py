@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from stackproof.host.check import LIMITS, HostCheckGate
+from patchstack.git import Repository, Tree
+from references import require_reference
+from stackproof.host.check import LIMITS, HostCheckGate, release_of
 from stackproof.model import Verdict
 
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
@@ -78,14 +80,14 @@ def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
     assert {finding.path for finding in found} == {HOST_FILE}
 
 
-def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(stack: Any) -> None:
-    text = stack.text(SHARED_HEADER)
+def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(stack_below: Any) -> None:
+    text = stack_below.text(SHARED_HEADER)
     fields = "  idx_type_t first_position;\n  bool align_corners;\n"
     other = "#ifdef __METAL__\n  bool align_corners;\n  idx_type_t first_position;\n#else\n" + fields + "#endif\n"
     start = text.index("struct GridSamplerBackwardParams")
     assert fields in text[start:]
-    head = stack.changed({SHARED_HEADER: text[:start] + text[start:].replace(fields, other, 1)})
-    result = stack.judge(HostCheckGate(), head)
+    head = stack_below.changed({SHARED_HEADER: text[:start] + text[start:].replace(fields, other, 1)})
+    result = stack_below.judge(HostCheckGate(), head)
     assert result.verdict is Verdict.FAILED
     messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
     assert len(messages) == 4  # two numbers of dimensions, two index widths
@@ -102,3 +104,10 @@ def test_without_a_macos_release_the_rest_is_still_checked_and_that_is_said(stac
     result = stack.judge(HostCheckGate(), wheel=None)
     assert result.verdict is Verdict.PASSED
     assert any("no macOS release" in text for text in result.details["not_checked"])
+
+
+@pytest.mark.parametrize("release", ["2.11", "2.13"])
+def test_symbols_are_looked_up_in_the_release_that_the_tree_is_of(release: str) -> None:
+    tree = require_reference(release)
+    with Repository.open(tree.path) as repository:
+        assert release_of(Tree.at(repository, "main")) == release

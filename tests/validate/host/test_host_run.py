@@ -123,6 +123,23 @@ FAULTS = {
 }
 
 
+FAULTS_OF_DIVISION = {
+    "sums that are not zeroed": Fault(
+        "    sums = at::zeros(input.sizes(), input.options().dtype(kFloat));",
+        "    sums = at::empty(input.sizes(), input.options().dtype(kFloat));",
+        ("uninitialised",),
+        "grid_sampler_2d_backward",
+    ),
+    "a threshold that the plan does not have": Fault(
+        "return {channels <= 32 ? 8 : 32, is_staged};",
+        "return {channels <= 31 ? 8 : 32, is_staged};",
+        ("behaviour", "wrong-value"),
+        "instead of",
+        "launches",
+    ),
+}
+
+
 def test_everything_works_through_the_public_interface(stack: Any) -> None:
     result = stack.judge(HostRunGate(), ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
@@ -138,13 +155,21 @@ def test_everything_works_through_the_public_interface(stack: Any) -> None:
     assert kinds >= {"bad arguments", "finite differences", "deterministic algorithms"}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
-    seeded = FAULTS[fault]
+def assert_found(stack: Any, seeded: Fault) -> None:
     result = stack.judge(HostRunGate(), stack.replaced(seeded.old, seeded.new), kinds=[seeded.kind], ops=[seeded.op])
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule in seeded.rules]
     assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_seeded_fault_fails_and_is_named(stack_below: Any, fault: str) -> None:
+    assert_found(stack_below, FAULTS[fault])
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_DIVISION)
+def test_a_seeded_fault_of_the_divided_work_fails_and_is_named(stack: Any, fault: str) -> None:
+    assert_found(stack, FAULTS_OF_DIVISION[fault])
 
 
 def test_a_host_file_that_crashes_is_a_finding_and_not_the_end(stack: Any) -> None:

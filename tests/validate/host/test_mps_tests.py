@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from stack_lab import METAL_FILE
 from stackproof.host.mps_child import FALLBACK, TEST_FILE
-from stackproof.host.mps_tests import STANDIN_LIMITS, TestMpsGate, select_patterns
+from stackproof.host.mps_tests import STANDIN_LIMITS, TestMpsGate, no_worse, select_patterns
 from stackproof.model import Verdict
 
 LISTS = "torch/testing/_internal/common_mps.py"
@@ -77,3 +78,38 @@ def test_the_fallback_to_the_cpu_is_refused(stack: Any, monkeypatch: pytest.Monk
     result = stack.judge(TestMpsGate())
     assert result.verdict is Verdict.NOT_RUN
     assert FALLBACK in result.reason
+
+
+@pytest.mark.parametrize(
+    ("now", "excused"),
+    [
+        ("not close! Mismatched elements: 20 / 780 (2.6%)", True),
+        ("not close! Mismatched elements: 3 / 780 (0.4%)", True),
+        ("not close! Mismatched elements: 21 / 780 (2.7%)", False),
+        ("no such kernel", False),
+    ],
+)
+def test_a_failure_is_that_of_the_tree_below_only_if_it_is_no_worse(now: str, excused: bool) -> None:
+    assert no_worse(now, "not close! Mismatched elements: 20 / 780 (2.6%)") is excused
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_the_tests_pass_on_a_tree_of_after_or_fail_below_the_stack_too(stack_of_after: Any) -> None:
+    result = stack_of_after.judge(TestMpsGate(), patterns=PATTERNS)
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    notes = [finding.message for finding in result.findings if finding.rule == "fails-below"]
+    assert sorted(note.partition(" ")[0] for note in notes) == result.details["failing_below"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_a_test_that_fails_worse_than_below_the_stack_is_the_stacks_fault(stack_of_after: Any) -> None:
+    slope = "static_cast<T>(window.axes[axis].derivative"
+    head = stack_of_after.replaced(slope, slope.replace("(window", "(-window"), METAL_FILE)
+    result = stack_of_after.judge(TestMpsGate(), head, patterns=PATTERNS)
+    assert result.verdict is Verdict.FAILED
+    failed = {finding.message.partition(":")[0].rpartition("_")[2] for finding in result.findings if finding.fails}
+    assert failed >= {"float16", "float32"}
+    assert result.details["failing_below"] == []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from kernel_trees import commit, commit_kernels, overlay_texts
 from overlay_kernels import KERNELS, OPS, OVERLAY, STANDIN, TORCH_HEADERS
 from patchstack.cache import cache_dir
 from patchstack.git import Repository
@@ -18,22 +18,13 @@ OP = "grid_sampler_2d_backward"
 SOURCE = f"{KERNELS}/GridSampler.metal"
 
 
-def commit(root: Path, message: str) -> None:
-    identity = ["-c", "user.name=n", "-c", "user.email=e"]
-    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", message]):
-        subprocess.run(["git", "-C", str(root), *command], check=True)
-
-
 def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
     """A repository with the overlay's kernels, texts replaced by file name, and the headers that they include."""
-    for name in ("GridSampler.h", "GridSampler.metal"):
-        text = (OVERLAY / KERNELS / name).read_text()
-        old, new = changes.get(name, ("", ""))
-        assert old in text
-        (root / KERNELS).mkdir(parents=True, exist_ok=True)
-        (root / KERNELS / name).write_text(text.replace(old, new) if old else text)
-    shutil.copytree(TORCH_HEADERS / "c10/metal", root / "c10/metal", dirs_exist_ok=True)
-    commit(root, "tree")
+    texts = overlay_texts()
+    for name, (old, new) in changes.items():
+        assert old in texts[name]
+        texts[name] = texts[name].replace(old, new)
+    commit_kernels(root, texts)
 
 
 def judged(root: Path, changes: dict[str, tuple[str, str]] | None = None, **options: object) -> GateResult:
@@ -50,7 +41,7 @@ def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> No
     result = judged(tmp_path / "tree", match="bicubic, reflection, align")
     assert [finding.message for finding in result.findings] == []
     assert result.verdict is Verdict.PASSED
-    assert result.cases == 3 * 15
+    assert result.cases == 3 * 20
     assert result.worst_error is not None
     assert result.worst_error < 4
     assert {row["dtype"] for row in result.details["table"]} == {"float32", "float16", "bfloat16"}

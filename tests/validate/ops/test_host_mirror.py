@@ -10,8 +10,9 @@ import torch
 
 from overlay_kernels import KERNELS, OVERLAY, kernels_before, overlay_kernels
 from stackproof.ops import Kernels
-from stackproof.ops.grid_sampler.before import ForwardBefore
-from stackproof.ops.grid_sampler.host import HostBackward, HostForward, kernel_name, largest_offset
+from stackproof.ops.grid_sampler.families.model import largest_offset
+from stackproof.ops.grid_sampler.families.series import SeriesBackward, SeriesForward, kernel_name
+from stackproof.ops.grid_sampler.host import HostBackward, HostForward
 from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.table import DTYPES, SHAPES
 from stackproof.ops.grid_sampler.values import random_tensors
@@ -51,8 +52,8 @@ def test_the_host_functions_launch_as_many_positions_at_once(kernels: Kernels) -
 @SAMPLERS
 def test_the_host_functions_fill_the_fields_that_the_mirror_fills(kernels: Kernels, sampler: Sampler) -> None:
     filled = set(re.findall(r"params\.(\w+) =", HOST))
-    directions = [HostBackward(kernels), HostForward(kernels)]
-    layouts = [host.layout(sampler.dims, wide) for host in directions for wide in (False, True)]
+    families = [SeriesBackward(), SeriesForward()]
+    layouts = [one.layout(kernels.headers, sampler.dims, wide=wide) for one in families for wide in (False, True)]
     assert {name for layout in layouts for name in layout.names} == filled
 
 
@@ -104,11 +105,14 @@ def test_empty_calls_return_without_a_kernel(sampler: Sampler) -> None:
 def test_the_forward_before_the_stack_is_found_under_its_old_and_under_its_new_name(kernels: Kernels) -> None:
     mode = Mode(Interpolation.BILINEAR, Padding.BORDER, False)
     tensors = random_tensors(SHAPES[3][1], torch.float16, mode)
-    old, new = (ForwardBefore(one, SAMPLER_3D).run(tensors, mode) for one in (kernels_before(), kernels))
+    old, new = (HostForward(one).run(tensors, mode) for one in (kernels_before(), kernels))
     assert torch.equal(old, new)
 
 
-def test_a_mode_that_did_not_exist_before_the_stack_is_named() -> None:
+def test_what_no_family_of_kernels_has_is_named(kernels: Kernels) -> None:
     tensors = random_tensors(SHAPES[2][1], torch.float32, MODE)
-    with pytest.raises(LookupError, match="no kernel grid_sampler_2d_zeros_float"):
-        ForwardBefore(Kernels(object(), ()), SAMPLER_2D).run(tensors, MODE)
+    with pytest.raises(LookupError, match="no kernels of grid_sampler_2d or its backward"):
+        HostForward(kernels).run(tensors, MODE)
+    tensors = random_tensors(SHAPES[3][1], torch.float32, MODE)
+    with pytest.raises(LookupError, match="no kernel grid_sampler_3d_zeros_float for nearest"):
+        HostForward(kernels_before()).run(tensors, MODE)

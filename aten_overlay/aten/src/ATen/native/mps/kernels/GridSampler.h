@@ -26,7 +26,7 @@ struct GridSamplerBackwardParams {
 // end fragment
 
 // fragment: forward_params
-// Arguments of the grid_sampler_3d kernels; as in GridSamplerBackwardParams.
+// Arguments of the grid_sampler_3d kernels; as for the backward kernels.
 template <unsigned N = 5, typename idx_type_t = int32_t>
 struct GridSamplerForwardParams {
   ::c10::metal::array<idx_type_t, N> output_sizes;

@@ -47,7 +47,7 @@ static const char* padding_to_string(GridSamplerPadding mode) {
   return mode == GridSamplerPadding::Zeros ? "zeros" : mode == GridSamplerPadding::Border ? "border" : "reflection";
 }
 
-// fragment: grid_sampler_backward_impl
+// fragment: grid_sampler_checks
 // The ops are reachable without going through grid_sampler, see NOTE [ grid_sampler Native Functions ], and the kernels
 // trust all that is checked here, after check_grid_sampler_common and the op's own check of the dimensions.
 static void check_grid_sampler_arguments(const char* op,
@@ -120,7 +120,9 @@ static bool grid_sampler_fits_32_bits(TensorList tensors) {
   return std::all_of(
       tensors.begin(), tensors.end(), [](const Tensor& t) { return !t.defined() || canUse32BitIndexMath(t); });
 }
+// end fragment
 
+// fragment: grid_sampler_dims
 // Sizes or strides, as the kernels take them.
 template <unsigned N, typename idx_type_t>
 static c10::metal::array<idx_type_t, N> grid_sampler_dims(IntArrayRef values) {
@@ -129,7 +131,9 @@ static c10::metal::array<idx_type_t, N> grid_sampler_dims(IntArrayRef values) {
   std::transform(values.begin(), values.end(), dims.begin(), [](int64_t v) { return static_cast<idx_type_t>(v); });
   return dims;
 }
+// end fragment
 
+// fragment: grid_sampler_backward_impl
 // Runs a kernel of the op, one thread per sampling position. It takes the tensors, of which grid is the last, then
 // params.
 template <typename idx_type_t, typename params_type_t>
