@@ -1,40 +1,56 @@
-"""Compiles the candidates to PTX, on any machine, into a folder that the machine with the GPU reads.
+"""Compiles the series' kernels for an NVIDIA GPU, on any machine, into a folder that the machine with the GPU reads.
 
-python build.py FOLDER
+    python build.py FOLDER [--reference 2.11] [--ptxas FILE]
+
+They are those of the tree that the series would leave: of the fast backward, and of the change below it for
+comparison. FOLDER gets a folder for each, with PTX, what the kernels take and the header with their parameters; with
+``--ptxas``, machine code too, which saves the other machine most of a minute.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
+import subprocess
 from pathlib import Path
 
-import torch
-from instances import OVERLAY, OVERLAY_SOURCE, write_source
-from variants import checked_instances, instances, selected_instances
-
 from patchstack.cache import cache_dir
+from patchstack.reference import build_reference
 from stackproof.metal.build import Source
 from stackproof.metal.gpu import compile_ptx
+from stackproof.metal_run.planned import planned_source
+from stackproof.ops import proof_for
 
-HEADERS = Path(torch.__file__).parent / "include"
-
-
-def main(folder: Path, *, everything: bool) -> None:
-    """Command line: a folder of its own for each interpolation and dtype, to be assembled in parallel."""
-    measured = instances() if everything else selected_instances()
-    for name, group in {**measured, **checked_instances()}.items():
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        _compile(write_source(folder / name / "source.metal", group), folder / name)
-    _compile(OVERLAY_SOURCE, folder / "change1")
+OP = "grid_sampler_2d_backward"
+CHANGES = {"stack": "grid_sampler_fast_backward", "below": "grid_sampler_3d_backward"}
 
 
-def _compile(source: Path, target: Path) -> None:
-    build = compile_ptx(Source(source.resolve(), (OVERLAY, HEADERS)), cache_dir())
-    target.mkdir(parents=True, exist_ok=True)
-    for file in ("library.ptx", "build.json"):
-        shutil.copyfile(build.path.with_name(file), target / file)
+def build(folder: Path, reference: str, ptxas: str) -> None:
+    """Fill the folder."""
+    tree, proof = build_reference(reference), proof_for(OP)
+    assert proof is not None
+    for name, change in CHANGES.items():
+        source = planned_source(tree.path, "main", change, proof, cache_dir() / "bench")
+        made = compile_ptx(Source(source.root / source.source, source.include_dirs), cache_dir())
+        target = folder / name
+        target.mkdir(parents=True, exist_ok=True)
+        for file in ("library.ptx", "build.json"):
+            shutil.copyfile(made.path.with_name(file), target / file)
+        (target / "GridSampler.h").write_bytes(source.headers[0])
+        if ptxas:
+            arguments = [ptxas, f"-arch={made.architecture}", "-O3", "library.ptx", "-o", "library.cubin"]
+            subprocess.run(arguments, cwd=target, check=True)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--reference", default="2.11", help="a tree of before April 2026")
+    parser.add_argument("--ptxas", default="")
+    arguments = parser.parse_args()
+    build(arguments.folder, arguments.reference, arguments.ptxas)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), everything="--all" in sys.argv[2:])
+    main()

@@ -1,28 +1,26 @@
-"""Checks the candidates on the GPU, every mode and dtype, against float64 and against change 1's kernel.
+"""Checks the kernels on a device, every mode, dtype and division of the work, against float64 and the change below.
 
-    python matrix.py BUILD_FOLDER [--every N] [--json FILE]
-
-Against float64 with ordinary coordinates; against change 1 also with coordinates that are not finite, enormous, or on
-the borders between pixels, where float and float64 may well choose different pixels, but two kernels with the same
-taps may not. Runs under compute-sanitizer too: it is short.
+Against float64 with ordinary coordinates; against the change below also with coordinates that are not finite, enormous,
+or on the borders between pixels, where float and float64 may well choose different pixels, but two kernels with the
+same taps may not.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
-import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import torch
-from candidates import Case, Library, Pass, backward, change_one
-from instances import INTERPOLATIONS, PADDINGS, Spread, turn_for
-from loading import load_libraries
 from torch import Tensor
-from variants import CHECKED
+
+from stackproof.bench.passes import Kernels
+from stackproof.ops.grid_sampler.families.model import params_layout
+from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
+from stackproof.ops.grid_sampler.fast.division import POSITIONS, Division, divisions
+from stackproof.ops.grid_sampler.fast.launches import Layouts, Planner
+from stackproof.ops.grid_sampler.fast.passes import Case, pass_of
+from stackproof.ops.grid_sampler.modes import Sampler
 
 # Relative to the largest value: of float against float64, and of two orders of float sums; half and bfloat round once.
 ALLOWED = {torch.float32: 2e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
@@ -31,67 +29,101 @@ SHAPES = (
     ((1, 37, 8, 5), (9, 10)),
     ((2, 128, 16, 16), (8, 24)),
     ((1, 8, 1, 6), (33, 3)),
+    ((3, 5, 3, 3), (16, 8)),
     ((2, 37, 4, 5, 6), (3, 5, 7)),
     ((1, 64, 3, 8, 8), (4, 4, 9)),
+    ((2, 3, 3, 3, 3), (8, 4, 4)),
 )
+GRIDS = ("random", "special", "smooth")
 _SPECIAL = (
     *(float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 3e38, 1e5, -1e5),
     *(-1.0, 1.0, 0.0, 0.5, -0.5, 1.5, -1.5, 2.0),
 )
+BELOW, FLOAT64 = "the change below", "float64"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A case outside of what is allowed."""
+@dataclass
+class Checked:
+    """What a matrix showed.
 
-    case: str
-    variant: str
-    compared_with: str
-    errors: tuple[float, float]
+    Attributes:
+        comparisons: how many passes were compared with something.
+        worst: the largest error of either gradient, by dtype and what it was compared with.
+        findings: one sentence for each pass outside of what is allowed.
+    """
 
-
-@dataclass(frozen=True)
-class Worst:
-    """The largest error seen, by what it was compared with."""
-
-    dtype: str
-    compared_with: str
-    grad_input: float
-    grad_grid: float
-    comparisons: int
+    comparisons: int = 0
+    worst: dict[str, float] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
 
 
 def cases(device: str, every: int, dtypes: Iterable[torch.dtype]) -> Iterator[tuple[str, bool, Case]]:
     """Every mode: what it is, whether all coordinates are ordinary, and the case."""
-    modes = itertools.product(INTERPOLATIONS, PADDINGS, (False, True), dtypes, SHAPES, (False, True), (False, True))
-    for number, (interpolation, padding, align, dtype, shape, last, special) in enumerate(modes):
-        # Three dimensions have no bicubic, and no kernel of change 1 to compare special coordinates with.
-        if number % every or (len(shape[1]) == 3 and (interpolation == "bicubic" or special)):
+    layouts = (False, True)
+    modes = itertools.product((mode for mode in Sampler(2).modes), dtypes, SHAPES, layouts, GRIDS)
+    for number, (mode, dtype, shape, last, kind) in enumerate(modes):
+        size, output = shape
+        if number % every or mode.interpolation not in Sampler(len(output)).interpolations:
             continue
         torch.manual_seed(number)
-        size, output = shape
         inputs = torch.randn(size, device=device).to(dtype)
         grad_output = torch.randn((*size[:2], *output), device=device).to(dtype)
-        grid = torch.randn((size[0], *output, len(output)), device=device)
-        if special:
-            values = torch.tensor(_SPECIAL, device=device)
-            chosen = values[torch.randint(len(_SPECIAL), grid.shape, device=device)]
-            grid = torch.where(torch.rand(grid.shape, device=device) < 0.3, chosen, grid)
         if last:
             memory_format = torch.channels_last if len(output) == 2 else torch.channels_last_3d
             inputs = inputs.contiguous(memory_format=memory_format)
             grad_output = grad_output.contiguous(memory_format=memory_format)
-        case = Case(grad_output, inputs, grid.to(dtype), interpolation, padding, align)
-        name = f"{interpolation} {padding} align_corners={align} {str(dtype)[6:]} {shape}"
-        yield f"{name}{' channels_last' if last else ''}{' special' if special else ''}", not special, case
+        names = mode.interpolation.name.lower(), mode.padding.name.lower()
+        grid = _grid(kind, size[0], output, device).to(dtype)
+        layout = "channels_last" if last else "contiguous"
+        yield (
+            f"{mode}, {dtype}, {size}, {layout}, {kind}",
+            kind != "special",
+            Case(grad_output, inputs, grid, *names, mode.align_corners),
+        )
 
 
-def passes(library: Library, case: Case) -> Iterator[tuple[str, Pass]]:
-    """The candidates that are checked."""
-    turn = turn_for(case.input.shape[1])
-    has_whole = case.dimensions == 2 or case.interpolation == "nearest"
-    for spread in (*((Spread(0, 4),) if has_whole else ()), *CHECKED):
-        yield spread.suffix, backward(library, case, spread, turn)
+def _grid(kind: str, images: int, output: tuple[int, ...], device: str) -> Tensor:
+    if kind == "smooth":
+        theta = torch.eye(len(output), len(output) + 1).expand(images, -1, -1)
+        grid = torch.nn.functional.affine_grid(theta, [images, 1, *output], align_corners=True).to(device)
+        return grid * 1.2 + 0.013
+    grid = torch.randn((images, *output, len(output)), device=device)
+    if kind == "special":
+        values = torch.tensor(_SPECIAL, device=device)
+        chosen = values[torch.randint(len(_SPECIAL), grid.shape, device=device)]
+        grid = torch.where(torch.rand(grid.shape, device=device) < 0.3, chosen, grid)
+    return grid
+
+
+def runs(stack: Kernels, case: Case) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
+    """Both gradients by each division of the work."""
+    planners: list[tuple[str, Planner, Division]] = []
+    layouts = _layouts(stack)
+    for division in divisions(case.mode.interpolation):
+        if not division.lanes or division.staged or case.grad_output.stride(1) == 1:
+            planners.append((division.label, Planner(layouts), division))
+    planners.append(("a thread per position, 64 bits", Planner(layouts, always_wide=True), POSITIONS))
+    planners.append(("a thread per position, launches of 128", Planner(layouts, threads_per_launch=128), POSITIONS))
+    for label, planner, division in planners:
+        yield label, pass_of(stack.library, planner.plan(case.tensors, case.mode, division))()
+
+
+def _layouts(kernels: Kernels) -> Layouts:
+    return lambda name, *arguments: params_layout(kernels.headers, name, *arguments)
+
+
+def run_below(below: Kernels, case: Case) -> tuple[Tensor, Tensor]:
+    """The kernel of the change below: a thread per position, in float."""
+    tensors, mode = case.tensors, case.mode
+    sums = torch.zeros(case.input.shape, dtype=torch.float32, device=case.input.device)
+    grad_grid = torch.full_like(case.grid, torch.nan)
+    name = kernel_name(Sampler(case.dimensions).backward, mode, case.input.dtype, wide=False)
+    layout = SeriesBackward().layout(below.headers, case.dimensions, wide=False)
+    params = layout.pack(backward_params(tensors, mode, sums, 0))
+    positions = tensors.positions
+    buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
+    below.library.kernel(name)(*buffers, threads=(positions,), group_size=(min(positions, 256),))
+    return sums.to(case.input.dtype), grad_grid
 
 
 def difference(found: Tensor, right: Tensor) -> float:
@@ -104,45 +136,34 @@ def difference(found: Tensor, right: Tensor) -> float:
 
 
 def check(
-    library: Library, device: str, *, every: int = 1, dtypes: Iterable[torch.dtype] = tuple(ALLOWED)
-) -> tuple[list[Finding], list[Worst]]:
-    """Run the matrix, or each n-th case of it."""
-    findings: list[Finding] = []
-    worst: dict[tuple[str, str], list[float]] = {}
-    for name, ordinary, case in cases(device, every, dtypes):
-        references = {"change 1": change_one(library, case)()} if case.dimensions == 2 else {}
-        # The float64 kernel's own grad_grid jumps where a coordinate rounds to another pixel: rare, not with bfloat.
+    stack: Kernels,
+    below: Kernels | None,
+    device: str,
+    *,
+    every: int = 1,
+    dtypes: Iterable[torch.dtype] = tuple(ALLOWED),
+) -> Checked:
+    """Run the matrix, or each n-th case of it.
+
+    Args:
+        stack: kernels of the fast backward.
+        below: those of the change below, if they are to be compared with.
+        device: of the tensors.
+        every: take each n-th case only.
+        dtypes: of the tensors.
+    """
+    checked = Checked()
+    for name, ordinary, case in cases(device, every, tuple(dtypes)):
+        references = {BELOW: run_below(below, case)} if below else {}
+        # The float64 kernel's own grad_grid jumps where a coordinate rounds to another pixel.
         if ordinary:
-            references["float64"] = case.reference(torch.float64)
-        for variant, work in passes(library, case):
-            found = work()
+            references[FLOAT64] = case.reference(torch.float64)
+        for label, found in runs(stack, case):
             for kind, right in references.items():
-                errors = difference(found[0], right[0]), difference(found[1], right[1])
-                row = worst.setdefault((str(case.input.dtype)[6:], kind), [0.0, 0.0, 0])
-                row[:] = [max(row[0], errors[0]), max(row[1], errors[1]), row[2] + 1]
-                if max(errors) > ALLOWED[case.input.dtype]:
-                    findings.append(Finding(name, variant, kind, errors))
-    return findings, [Worst(*key, row[0], row[1], int(row[2])) for key, row in worst.items()]
-
-
-def main() -> int:
-    """Command line; 0 if all is within what is allowed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", type=Path)
-    parser.add_argument("--every", type=int, default=1, help="take each n-th case only")
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    library = load_libraries(arguments.build, "matrix_*", "change1")
-    findings, worst = check(library, "cuda", every=arguments.every)
-    for row in worst:
-        print(f"{row.dtype} against {row.compared_with}: {row.grad_input:.1e} {row.grad_grid:.1e} in {row.comparisons}")
-    for finding in findings[:40]:
-        print("OUTSIDE", *asdict(finding).values())
-    print(f"{len(findings)} findings")
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"worst": list(map(asdict, worst)), "findings": len(findings)}, indent=1))
-    return 1 if findings else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                error = max(difference(found[0], right[0]), difference(found[1], right[1]))
+                checked.comparisons += 1
+                row = f"{str(case.input.dtype)[6:]} against {kind}"
+                checked.worst[row] = max(checked.worst.get(row, 0.0), error)
+                if not error <= ALLOWED[case.input.dtype]:
+                    checked.findings.append(f"{name}, {label}: {error:.2g} from {kind}")
+    return checked

@@ -1,7 +1,7 @@
 """Upstream's own MPS kernels, as Apple compiled them for the macOS wheel, on the rows of pull request 179756.
 
     python upstream.py build FOLDER                         # any machine: the wheel's kernels to PTX
-    python upstream.py measure FOLDER --out upstream.json   # the machine with the GPU; for measure.py --upstream
+    python upstream.py measure FOLDER --out upstream.json   # the machine with the GPU
 
 Upstream's host function fills grad_input with zeros, adds to it with one kernel and writes grad_grid with another. On
 the smallest shape both gradients are compared with float64 on the CPU. FOLDER holds what Apple's compiler made of
@@ -21,12 +21,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from candidates import Case, Library, Pass, bind
-from instances import INTERPOLATIONS, METAL_NAMES, PADDINGS
 from loading import load_libraries
 from matrix import difference
-from rows import PR_SHAPES, Row, pr_rows
-from timing import Timing, measure
+
+from stackproof.bench.passes import case_of
+from stackproof.bench.rows import PR_SHAPES, Row, pr_rows
+from stackproof.bench.timing import Timing, clock_for
+from stackproof.ops.grid_sampler.families.model import METAL_NAMES
+from stackproof.ops.grid_sampler.fast.passes import Case, Library, Pass, bind
 
 RELEASE = "2.13"
 # Threads of a threadgroup: what change 1's kernel, of the same division of work, is measured with.
@@ -113,8 +115,8 @@ def upstream_pass(library: Library, case: Case) -> Pass:
 
 def _params(case: Case, grad_input: torch.Tensor, grad_grid: torch.Tensor) -> UpstreamParams:
     params = UpstreamParams(
-        padding_mode=PADDINGS.index(case.padding),
-        interpolation_mode=INTERPOLATIONS.index(case.interpolation),
+        padding_mode=int(case.mode.padding),
+        interpolation_mode=int(case.mode.interpolation),
         compute_grad_input=True,
         compute_grad_grid=True,
     )
@@ -186,10 +188,10 @@ class Measured:
 
 def run(library: Library, row: Row) -> Measured:
     """Measure one row, and compare its gradients if it is small."""
-    case = row.case("cuda")
+    case = case_of(row, "cuda")
     work = upstream_pass(library, case)
     found = errors(work, case) if row.shape == PR_SHAPES[0] else {}
-    return Measured(row, measure(work), found)
+    return Measured(row, clock_for("cuda").measure(work), found)
 
 
 def measure_rows(folder: Path, out: Path) -> int:
