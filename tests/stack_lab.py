@@ -15,10 +15,10 @@ from patchstack.cli import Request, run
 from patchstack.git import GitCommitHash, Repository, Tree
 from references import require_reference
 from stackproof.metal import RunMode, compile_library
-from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.gate import written_source
 from stackproof.metal_run.worker import OpSource
 from stackproof.model import Gate, GateContext, GateResult
-from stackproof.ops import Kernels
+from stackproof.ops import Kernels, proof_for
 
 METAL_FILE = "aten/src/ATen/native/mps/kernels/GridSampler.metal"
 HEADER_FILE = "aten/src/ATen/native/mps/kernels/GridSampler.h"
@@ -101,10 +101,9 @@ def applied(reference: str, path: Path, *only: str) -> Iterator[StackLab]:
 
 def sampler_source(tree: Tree) -> OpSource:
     """A tree's grid samplers, written out with what they include."""
-    root = write_sources(collect_sources(tree, METAL_FILE), cache_dir() / "tests")
-    header = tree.read(HEADER_FILE)
-    assert header is not None
-    return OpSource(root, METAL_FILE, tuple(root / folder for folder in INCLUDE_FOLDERS), (header,))
+    proof = proof_for(OP)
+    assert proof is not None
+    return written_source(tree, proof, cache_dir() / "tests")
 
 
 def sampler_kernels(tree: Tree, mode: RunMode = RunMode.PLAIN) -> Kernels:

@@ -16,13 +16,15 @@ import torch
 from torch import Tensor
 
 from stackproof.bench.rows import Row
+from stackproof.ops.grid_sampler.families.fast import FastBackward
 from stackproof.ops.grid_sampler.families.filling import filled
+from stackproof.ops.grid_sampler.families.model import BackwardFamily
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
 from stackproof.ops.grid_sampler.families.upstream import UpstreamBackward, backward_kernels, sums_in_float
 from stackproof.ops.grid_sampler.fast.division import SEPARATE_ZEROS_BYTES, choose
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.fast.passes import Case, Library, Pass, Step, bind, pass_of
-from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
+from stackproof.ops.grid_sampler.modes import Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.model import KernelFunction
 from stackproof.ops.struct_layout import StructLayout, StructTable
@@ -72,10 +74,6 @@ def scheme_of(library: Library, dimensions: int) -> Scheme | None:
     return next((scheme for scheme in SCHEMES if scheme.has(library, dimensions)), None)
 
 
-def _mode(case: Case) -> Mode:
-    return Mode(Interpolation[case.interpolation.upper()], Padding[case.padding.upper()], case.align_corners)
-
-
 def _layout(kernels: Kernels, case: Case) -> StructLayout:
     return StructTable(*kernels.headers).layout(_STRUCT, case.dimensions + 2, "int32_t")
 
@@ -89,7 +87,7 @@ def _walking(kernels: Kernels, row: Row, case: Case) -> Pass:
     dtype, device = case.input.dtype, case.input.device
     sums = torch.empty(case.input.shape, dtype=torch.float32, device=device)
     grad_grid = torch.full_like(case.grid, torch.nan)
-    tensors = SamplerTensors(case.grad_output, case.input, case.grid)
+    tensors = case.tensors
     params = _layout(kernels, case).pack(backward_params(tensors, case.mode, sums, 0))
     name = kernel_name(row.op, case.mode, dtype, wide=False)
     buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
@@ -159,17 +157,11 @@ def _fast(kernels: Kernels, row: Row, case: Case) -> Pass:
     return pass_of(kernels.library, planner.plan(case.tensors, case.mode, choose(meta.tensors, case.mode)))
 
 
-def _has_fast(library: Library, dimensions: int) -> bool:
-    start = f"{Sampler(dimensions).backward}_lanes_"
-    return any(name.startswith(start) for name in library.kernel_names)
+def _has(family: BackwardFamily) -> Callable[[Library, int], bool]:
+    return lambda library, dimensions: family.is_among(library.kernel_names, Sampler(dimensions))
 
 
-def _has_walking(library: Library, dimensions: int) -> bool:
-    return SeriesBackward().is_among(library.kernel_names, Sampler(dimensions))
-
-
-def _has_upstream(library: Library, dimensions: int) -> bool:
-    return UpstreamBackward().is_among(library.kernel_names, Sampler(dimensions))
+_has_upstream = _has(UpstreamBackward())
 
 
 def _sums_in_float(library: Library, dimensions: int) -> bool:
@@ -190,8 +182,8 @@ class _Named:
 
 
 SCHEMES = (
-    Scheme("divided by layout and channels", _has_fast, _fast),
-    Scheme("a thread per position", _has_walking, _walking),
+    Scheme("divided by layout and channels", _has(FastBackward()), _fast),
+    Scheme("a thread per position", _has(SeriesBackward()), _walking),
     Scheme("upstream's kernels, sums in float", _sums_in_float, _upstream),
     Scheme("upstream's kernels", _has_upstream, _upstream, ours=False),
 )

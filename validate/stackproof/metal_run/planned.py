@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from patchstack.errors import UsageError
-from patchstack.git import Repository, Tree
+from patchstack.git import Repository
 from patchstack.planning import plan_stack
 from patchstack.series import load_series
-from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.gate import written_source
 from stackproof.metal_run.worker import OpSource
 from stackproof.ops import OpProof
 
@@ -44,10 +44,4 @@ def planned_source(
         if plan.blocked:
             stopped = plan.blocked[0].change.id
             raise UsageError(f"change '{stopped}' does not apply to {onto}", next_command="apply-stack --dry-run")
-        return _written(found.tree, proof, cache)
-
-
-def _written(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
-    root = write_sources(collect_sources(tree, proof.source), cache)
-    include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    return OpSource(root, proof.source, include_dirs, tuple(tree.read(path) or b"" for path in proof.headers))
+        return written_source(found.tree, proof, cache)

@@ -25,8 +25,6 @@ SEPARATE_ZEROS_BYTES = 1 << 27
 # Threads of a launch, counted in 32 bits.
 THREADS_PER_LAUNCH = 1 << 30
 
-LANE_CHANNELS = 2
-
 
 @dataclass(frozen=True)
 class Division:

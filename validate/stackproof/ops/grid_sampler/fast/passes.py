@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler.fast.division import choose
-from stackproof.ops.grid_sampler.fast.launches import Launch, Layouts, Plan, Planner, Round, Zero
+from stackproof.ops.grid_sampler.fast.launches import Launch, Plan, Round, Zero
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
@@ -135,9 +134,3 @@ def _bound(library: Library, step: Launch | Zero | Round) -> Step:
         target, source = step.target, step.source
         return lambda: target.copy_(source)
     return bind(library, step.kernel, *step.arguments, threads=step.threads, group_size=step.group_size)
-
-
-def selected_backward(library: Library, layouts: Layouts, case: Case) -> Pass:
-    """The whole backward of a call, as the host function divides it: the buffers are made here, once."""
-    division = choose(case.tensors, case.mode)
-    return pass_of(library, Planner(layouts).plan(case.tensors, case.mode, division))
