@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 from stackproof.gates import GateEntry
+from stackproof.metal_run.pool import run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 
 PIDS = "FAKE_GATE_PIDS"  # names the file that the spawning gate writes its children's numbers to
@@ -89,6 +91,38 @@ class Spawning(_Fake):
         raise AssertionError("nobody stopped this gate")
 
 
+def _origin(package: str) -> str:
+    return str(import_module(package).__file__)
+
+
+class Pooled(_Fake):
+    """Tells where worker processes import packages from."""
+
+    def run(self, context: GateContext) -> GateResult:
+        found = dict(run_tasks(["torch", "torchgen"], _origin, jobs=1))
+        return GateResult(self.name, Verdict.PASSED, cases=2, details=found)
+
+
+class Unloadable:
+    """Work that cannot be loaded where it is to be done."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _refuse, ()
+
+    def __call__(self, task: int) -> int:
+        return task
+
+
+def _refuse() -> Unloadable:
+    raise RuntimeError("no such work")
+
+
+class Unstartable(_Fake):
+    def run(self, context: GateContext) -> GateResult:
+        answers = list(run_tasks([1], Unloadable(), jobs=1))
+        return GateResult(self.name, Verdict.FAILED, cases=1, failed=len(answers))
+
+
 def needs_a_package(name: str) -> object:
     """What importing a gate without its packages does."""
     raise ModuleNotFoundError("No module named 'nonsense'", name="nonsense.inner")
@@ -115,6 +149,8 @@ RAISING = entry("Raising", "raising")
 UNSENDABLE = entry("Unsendable", "unsendable")
 CRASHING = entry("Crashing", "crashing")
 SPAWNING = entry("Spawning", "spawning")
+POOLED = entry("Pooled", "pooled")
+UNSTARTABLE = entry("Unstartable", "unstartable")
 MISSING = entry("needs_a_package", "missing")
 PLANNED = GateEntry("planned", "not written yet")
 EVERY = (*THREE, PASSING, ON_HEAD, RAISING, UNSENDABLE, CRASHING, SPAWNING, MISSING, PLANNED)

@@ -1,6 +1,10 @@
 """The command ``apply-stack`` and its subcommands, a module each."""
 
-from patchstack.cli.apply import Request, run
-from patchstack.cli.main import main
+from patchstack.python_processes import forget_current_folder
+
+forget_current_folder()  # before anything is imported that a checkout around us may have, too
+
+from patchstack.cli.apply import Request, run  # noqa: E402
+from patchstack.cli.main import main  # noqa: E402
 
 __all__ = ["Request", "main", "run"]

@@ -13,11 +13,11 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from patchstack.errors import TreeError
+from patchstack.python_processes import module_command
 from patchstack.reference import debian
 from patchstack.reference.model import Artefact, DebianOrigin, Progress, ReferenceSpec, WheelOrigin
 
@@ -105,7 +105,7 @@ def _fetch_wheel(spec: ReferenceSpec, origin: WheelOrigin, folder: Path, progres
         "--platform", origin.platform, f"torch=={spec.version}",
     ]  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "pip", *arguments, "--dest", str(folder)],
+        module_command("pip", *arguments, "--dest", str(folder)),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

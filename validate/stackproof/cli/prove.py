@@ -199,7 +199,9 @@ def _options(request: Request, stacked: Sequence[StackCommit]) -> dict[str, Any]
     the changes that the stack has, where its titles tell: the series may have others, for other trees.
     """
     ops = stacked[-1].ops if stacked else ()
-    asked = {"series": request.series, "onto": request.onto, "today": request.today, "ops": ops}
+    # Gates run elsewhere than where the command was typed.
+    series = os.path.abspath(request.series) if request.series and os.path.isdir(request.series) else request.series
+    asked = {"series": series, "onto": request.onto, "today": request.today, "ops": ops}
     asked["device"] = request.device
     # Whoever names a device wants its whole table; commit by commit, one row of each kind has to do.
     switches = {"github": request.github, "all_rows": bool(request.device) and not request.each_commit}

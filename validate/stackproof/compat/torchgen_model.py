@@ -10,19 +10,19 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from patchstack.git import Tree
+from patchstack.python_processes import SAFE_FOLDER, code_command
 from stackproof.compat.schema import Argument, Schema
 
 PACKAGE = "torchgen"
 TIMEOUT_SECONDS = 120
 
 _SCRIPT = """
-import json, sys
+import json
 sys.path.insert(0, sys.argv[1])
 from torchgen.model import FunctionSchema
 
@@ -58,7 +58,8 @@ class TreeTorchgen:
         if root is None or not texts:
             return {}
         done = subprocess.run(
-            [sys.executable, "-c", _SCRIPT, str(root)],
+            code_command(_SCRIPT, str(root)),
+            cwd=SAFE_FOLDER,
             input=json.dumps(sorted(texts)),
             capture_output=True,
             text=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import torch
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.git.process import git_environment
+from patchstack.python_processes import code_command
 from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
 from patchstack.torchgen_run import lay_out
 from stackproof.host.clang import STUBS, TIMEOUT_S, stubs_digest
@@ -26,6 +26,10 @@ from stackproof.host.stack import KERNELS
 from stackproof.metal.toolchain import digest
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
+# As a folder on PYTHONPATH would be, but for this process alone: first on the path.
+_TORCHGEN = (
+    "import runpy; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('torchgen.gen', None, '__main__', True)"
+)
 _ENDINGS = (".h", ".hpp", ".inc", ".inl")
 _GENERATOR = ("torchgen", FUNCTIONS_PATH, TAGS_PATH, "aten/src/ATen/templates")
 # Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
@@ -156,9 +160,7 @@ def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...])
     """
     output.mkdir(parents=True, exist_ok=True)
     command = [
-        sys.executable,
-        "-m",
-        "torchgen.gen",
+        *code_command(_TORCHGEN, str(root)),
         "--source-path",
         str(source),
         "--install_dir",
@@ -171,7 +173,7 @@ def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...])
         "MPS",
         "CPU",
     ]
-    environment = {**git_environment(), "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**git_environment(), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
     )

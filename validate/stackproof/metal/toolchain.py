@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from patchstack.python_processes import module_command
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal.model import Diagnostic
 
@@ -113,7 +114,7 @@ def zig_command(package: str) -> tuple[str, ...]:
         package: folder of the installed package.
     """
     program = shutil.which("zig", path=package)
-    return (program,) if program else (sys.executable, "-m", "ziglang")
+    return (program,) if program else tuple(module_command("ziglang"))
 
 
 def _target_flags() -> tuple[str, ...]:

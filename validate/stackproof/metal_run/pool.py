@@ -7,27 +7,21 @@ all work instead.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import pickle
 import signal
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 from typing import Generic, TypeVar
+
+from stackproof.metal_run.processes import WorkerProcess, WorkerStartError, start_worker
+
+__all__ = ["Died", "WorkerStartError", "run_tasks"]
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
-
-# Never a fork of this process: after torch has threads that is undefined on macOS, and copies its caches. On Linux a
-# server that has done nothing but import torch is forked instead, since importing it takes longer than most tasks.
-_SPAWN = multiprocessing.get_context("spawn")
-_FORKSERVER = multiprocessing.get_context("forkserver") if sys.platform.startswith("linux") else None
-if _FORKSERVER is not None:
-    _FORKSERVER.set_forkserver_preload(["torch"])
 
 
 @dataclass(frozen=True)
@@ -43,8 +37,7 @@ class Died:
 
 @dataclass
 class _Worker(Generic[Task]):
-    process: BaseProcess
-    pipe: Connection
+    process: WorkerProcess
     task: Task | None = None
     started: float = 0.0
 
@@ -59,17 +52,20 @@ def run_tasks(
         work: a picklable function that catches its own exceptions.
         jobs: processes, at least 1.
         timeout: seconds after which a task's process is killed.
+
+    Raises:
+        WorkerStartError: a process could not be started, which says nothing about the tasks.
     """
     waiting = deque(tasks)
     workers: list[_Worker[Task]] = []
     try:
         while waiting or any(worker.task is not None for worker in workers):
             while waiting and len(workers) < min(jobs, len(tasks)):
-                workers.append(_start(work))
+                workers.append(_Worker(start_worker(work)))
             for worker in workers:
                 if worker.task is None and waiting:
                     worker.task, worker.started = waiting.popleft(), time.monotonic()
-                    worker.pipe.send(worker.task)
+                    worker.process.send(worker.task)
             for worker in _ready(workers, timeout):
                 answer = _answer(worker, timeout)
                 assert worker.task is not None
@@ -79,52 +75,28 @@ def run_tasks(
                     workers.remove(worker)
     finally:
         for worker in workers:
-            worker.process.kill()
-            worker.process.join()
-
-
-def _start(work: Callable[[Task], Answer]) -> _Worker[Task]:
-    here, there = _SPAWN.Pipe()
-    start = _FORKSERVER.Process if _FORKSERVER is not None else _SPAWN.Process
-    process = start(target=_serve, args=(there, work, dict(os.environ)), daemon=True)
-    process.start()
-    there.close()
-    return _Worker(process, here)
-
-
-def _serve(pipe: Connection, work: Callable[[Task], Answer], environment: Mapping[str, str]) -> None:
-    os.environ.clear()  # the server's is that of when it was started
-    os.environ.update(environment)
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(work(task))
+            worker.process.end()
 
 
 def _ready(workers: Sequence[_Worker[Task]], timeout: float) -> list[_Worker[Task]]:
     """Busy workers with an answer, without a process, or out of time; waits a moment for one."""
     busy = [worker for worker in workers if worker.task is not None]
-    readable = wait([worker.pipe for worker in busy], timeout=1.0)
+    readable = wait([worker.process.pipe for worker in busy], timeout=1.0)
     now = time.monotonic()
-    return [worker for worker in busy if worker.pipe in readable or now - worker.started > timeout]
+    return [worker for worker in busy if worker.process.pipe in readable or now - worker.started > timeout]
 
 
 def _answer(worker: _Worker[Task], timeout: float) -> Answer | Died:
-    if worker.pipe.poll():
-        try:
-            answer: Answer = worker.pipe.recv()
-        except EOFError:
-            worker.process.join()
-            return Died(_ending(worker.process.exitcode))
-        return answer
-    worker.process.kill()
-    worker.process.join()
-    return Died(f"no answer within {timeout:g} s")
+    pipe = worker.process.pipe
+    if not pipe.poll():
+        worker.process.end()
+        return Died(f"no answer within {timeout:g} s")
+    try:
+        answer: Answer = pickle.loads(pipe.recv_bytes())
+    except (EOFError, ConnectionResetError):
+        return Died(_ending(worker.process.status()))
+    return answer
 
 
-def _ending(status: int | None) -> str:
-    if status is not None and status < 0:
-        return f"killed by {signal.Signals(-status).name}"
-    return f"exit status {status}"
+def _ending(status: int) -> str:
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,8 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from patchstack.python_processes import SAFE_FOLDER, code_command
 from stackproof.model import Finding, GateResult, Verdict
-from stackproof.runner.messages import Answer, Ended, Job, PackageMissing, Progressed, Raised
+from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackageMissing, Progressed, Raised
 from stackproof.runner.processes import end_family
 from stackproof.runner.report_file import write_report_file
 
@@ -30,8 +30,8 @@ _POLL = 0.2  # seconds between looks at the clock while a gate runs
 _GRACE = 3.0  # seconds that a gate may take to clear up after an interrupt
 _LOG_TAIL = 4000  # bytes of what a crashed process said last
 
-# The path is passed on as a list, not as PYTHONPATH, which other interpreters further down would take for theirs.
-_START = "import sys; sys.path[:] = {path!r}; from stackproof.runner.worker import main; main({pipe}, {lifeline})"
+_FOLDERS = ("PATCHSTACK_CACHE", "XDG_CACHE_HOME", "PATCHSTACK_WHEEL_DIR", "PATCHSTACK_DEBIAN_DIR", "TMPDIR")
+_START = "from stackproof.runner.worker import main; main({pipe}, {lifeline})"
 
 
 class GateProcess:
@@ -109,10 +109,12 @@ class GateProcess:
         here, there = socket.socketpair()
         lifeline, self._lifeline = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (closed by stop())
-        code = _START.format(path=sys.path, pipe=there.fileno(), lifeline=lifeline)
+        code = _START.format(pipe=there.fileno(), lifeline=lifeline)
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code],
+                code_command(code),
+                cwd=SAFE_FOLDER,
+                env=os.environ | _absolute_folders(),
                 pass_fds=(there.fileno(), lifeline),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -143,6 +145,8 @@ class GateProcess:
         if isinstance(answer, PackageMissing):
             reason = f"needs the package {answer.package}: pip install '.[validate]' in a checkout of patchstack"
             return GateResult(name, Verdict.NOT_RUN, reason=reason)
+        if isinstance(answer, NotStarted):
+            return GateResult(name, Verdict.NOT_RUN, reason=answer.reason)
         assert isinstance(answer, Raised)
         message = " ".join(answer.message.split())
         return self._failed(job, f"internal error: {answer.kind}: {message}", "internal-error", answer.traceback)
@@ -151,3 +155,8 @@ class GateProcess:
         file = write_report_file(self._reports, job.entry.name, f"{job.in_words()}\n\n{what}\n\n{text}")
         finding = Finding(f"{what} (report: {file})", rule=rule, details={"report": file})
         return GateResult(job.entry.name, Verdict.FAILED, cases=1, failed=1, findings=[finding])
+
+
+def _absolute_folders() -> dict[str, str]:
+    """The variables that name folders of ours, as they are meant where the command was typed."""
+    return {name: os.path.abspath(os.environ[name]) for name in _FOLDERS if os.environ.get(name)}

@@ -66,6 +66,13 @@ class PackageMissing:
 
 
 @dataclass(frozen=True)
+class NotStarted:
+    """A gate could not start the processes it needs, which says nothing about the stack."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Raised:
     """A gate raised what no gate should raise.
 
@@ -80,4 +87,4 @@ class Raised:
     traceback: str
 
 
-Answer = Progressed | Ended | PackageMissing | Raised
+Answer = Progressed | Ended | PackageMissing | NotStarted | Raised

@@ -15,8 +15,9 @@ import traceback
 from multiprocessing.connection import Connection
 
 from patchstack.git import Repository
+from stackproof.metal_run.processes import WorkerStartError
 from stackproof.model import GateContext, GateResult
-from stackproof.runner.messages import Answer, Ended, Job, PackageMissing, Progressed, Raised
+from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackageMissing, Progressed, Raised
 from stackproof.runner.processes import kill_own_family
 
 _OWN_PACKAGES = ("stackproof", "patchstack")
@@ -60,6 +61,8 @@ def _answer(job: Job, pipe: Connection) -> Answer:
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         return _raised(error) if not package or package in _OWN_PACKAGES else PackageMissing(package)
+    except WorkerStartError as error:
+        return NotStarted(f"{error}: the stack was not judged")
     except (Exception, SystemExit) as error:
         return _raised(error)
 
