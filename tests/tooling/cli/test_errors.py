@@ -11,6 +11,7 @@ import pytest
 
 from checkouts import Checkout, Lab
 from checkouts.lab import command_line, run_command
+from terminal_signals import as_at_a_terminal
 
 REPO = ["--repo", "{repo}"]
 SERIES = ["--series", "{series}"]
@@ -148,7 +149,12 @@ def test_ctrl_c_is_one_sentence_and_leaves_the_branch_alone(checkout: Checkout) 
     env = with_a_fault(checkout.lab, "import time; print('planning', flush=True); time.sleep(60)")
     with checkout.branch_kept():
         run = subprocess.Popen(
-            command_line(checkout.arguments()), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command_line(checkout.arguments()),
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=as_at_a_terminal,
         )
         assert run.stdout is not None
         assert run.stdout.readline() == "planning\n"

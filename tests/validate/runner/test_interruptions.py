@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ import pytest
 import fake_gates
 from stackproof.runner import processes
 from stackproof.runner.processes import family, running
+from terminal_signals import as_at_a_terminal
 
 _DRIVER = """
 import sys
@@ -39,7 +41,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def start(repository: Path, tmp_path: Path, *arguments: str) -> tuple[subprocess.Popen[str], list[int]]:
+def start(
+    repository: Path, tmp_path: Path, *arguments: str, signals: Callable[[], None] = as_at_a_terminal
+) -> tuple[subprocess.Popen[str], list[int]]:
     """``validate-stack`` in the middle of a gate that has started children; the gate's and the children's numbers."""
     pids = tmp_path / "pids"
     command = ["--repo", str(repository), "--base", "main~", "--head", "main", *arguments]
@@ -50,6 +54,7 @@ def start(repository: Path, tmp_path: Path, *arguments: str) -> tuple[subprocess
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=signals,
     )
     wait_for(pids.exists)
     return driver, [int(pid) for pid in pids.read_text().split()]
@@ -102,6 +107,21 @@ def test_ctrl_c_twice_does_not_wait_for_the_gate_to_clear_up(repository: Path, t
     driver.communicate(timeout=_PATIENCE)
     assert driver.returncode == 130
     assert alive(pids) == []
+
+
+def ignore_interrupts_and_hang_ups() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test_a_run_under_nohup_goes_on_when_the_terminal_is_closed(repository: Path, tmp_path: Path) -> None:
+    driver, pids = start(repository, tmp_path, signals=ignore_interrupts_and_hang_ups)
+    driver.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert driver.poll() is None
+    driver.terminate()
+    driver.communicate(timeout=_PATIENCE)
+    assert (driver.returncode, alive(pids)) == (130, [])
 
 
 def test_a_killed_run_takes_its_gates_with_it(repository: Path, tmp_path: Path) -> None:

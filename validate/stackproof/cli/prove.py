@@ -249,7 +249,10 @@ def _print_parts(report: RunReport, request: Request) -> None:
 
 @contextlib.contextmanager
 def _terminations_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does: no process left behind, and a partial report."""
+    """SIGTERM and SIGHUP end a run as Ctrl-C does: no process left behind, and a partial report.
+
+    What is ignored stays ignored: under ``nohup`` a run outlives its terminal.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -257,7 +260,7 @@ def _terminations_interrupt() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
     before = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield
