@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -151,6 +152,6 @@ CRASHING = entry("Crashing", "crashing")
 SPAWNING = entry("Spawning", "spawning")
 POOLED = entry("Pooled", "pooled")
 UNSTARTABLE = entry("Unstartable", "unstartable")
-MISSING = entry("needs_a_package", "missing")
-PLANNED = GateEntry("planned", "not written yet")
-EVERY = (*THREE, PASSING, ON_HEAD, RAISING, UNSENDABLE, CRASHING, SPAWNING, MISSING, PLANNED)
+UNDECLARED = entry("needs_a_package", "undeclared")
+MISSING = replace(UNDECLARED, name="missing", needs=("json", "nonsense"))
+EVERY = (*THREE, PASSING, ON_HEAD, RAISING, UNSENDABLE, CRASHING, SPAWNING, UNDECLARED, MISSING)

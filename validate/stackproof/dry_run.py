@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from stackproof.gates import GateEntry
 from stackproof.model import GateContext
+from stackproof.packages import missing, not_run_reason
 from stackproof.target import Target
 
 
@@ -35,11 +36,10 @@ def plan_lines(
     context = GateContext(target.repository, target.base, target.head, cache, jobs=jobs, options=options)
     for entry in entries:
         yield f"# {entry.name}: {entry.summary}"
-        try:
-            gate = entry.load()
-        except ModuleNotFoundError as error:
-            yield f"# needs the package {error.name}"
+        if lacking := missing(entry.needs):
+            yield f"# {not_run_reason(lacking)}"
             continue
+        gate = entry.load()
         if isinstance(gate, PlannedCommands):
             yield from gate.plan(context)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patchstack.errors import ExitCode, PatchstackError
+from stackproof.packages import install_command
 
 
 @dataclass
@@ -51,5 +52,5 @@ def missing_package(package: str, purpose: str) -> MissingPackageError:
     return MissingPackageError(
         f"the Python package '{package}' is not installed",
         expected=f"it, {purpose}",
-        next_command="python -m pip install 'patchstack[apple]'",
+        next_command=install_command(package),
     )

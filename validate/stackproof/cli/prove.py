@@ -89,8 +89,7 @@ def _require_bench(request: Request) -> None:
 
 def gate_lines() -> list[str]:
     """One line for each gate."""
-    missing = " (not in this version)"
-    return [f"{entry.name:<14} {entry.summary}{'' if entry.factory else missing}" for entry in GATES]
+    return [f"{entry.name:<14} {entry.summary}" for entry in GATES]
 
 
 def run(request: Request) -> RunReport:

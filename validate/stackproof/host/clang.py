@@ -19,6 +19,7 @@ from pathlib import Path
 from stackproof.metal.errors import ToolchainError
 from stackproof.metal.model import Diagnostic
 from stackproof.metal.toolchain import digest, parse_diagnostics, zig_command
+from stackproof.packages import install_command
 
 STUBS = Path(__file__).resolve().parent / "include"
 STANDIN = Path(__file__).resolve().parent / "standin"
@@ -120,7 +121,7 @@ def find_clang() -> HostClang:
     """
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
-        raise ToolchainError("no portable clang", expected="the ziglang wheel", next_command="pip install ziglang")
+        raise ToolchainError("no portable clang", expected="the ziglang wheel", next_command=install_command("ziglang"))
     resources = Path(spec.submodule_search_locations[0]) / "lib"
     zig = zig_command(spec.submodule_search_locations[0])
     here = (*zig, "clang", "--target=x86_64-linux-gnu", "-resource-dir", str(resources))

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from patchstack.git import Tree
 from stackproof.compat.changes import AddedLines
 from stackproof.lint.messages import LintMessage, Severity
+from stackproof.packages import install_command
 
 STYLE_NAME = ".clang-format"
 RUFF_CONFIGS = ("ruff.toml", ".ruff.toml", "pyproject.toml")
@@ -120,7 +121,7 @@ def tool(name: str) -> str:
     """
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if found is None:
-        raise ToolNotRunError(f"{name} is not installed (next: pip install {name})")
+        raise ToolNotRunError(f"{name} is not installed (next: {install_command(name)})")
     return found
 
 

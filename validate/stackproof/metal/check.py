@@ -20,6 +20,7 @@ from patchstack.git import Tree
 from stackproof.metal.build import Source
 from stackproof.metal.model import Diagnostic
 from stackproof.metal.rules import RuleFinding, apply_rules
+from stackproof.metal.toolchain import find_toolchain
 from stackproof.metal.typecheck import IMPLICIT_BFLOAT, CheckedSource, check_source
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.model import Finding, GateContext, GateResult, Verdict
@@ -57,8 +58,13 @@ class MetalCheckGate:
     summary = "the kernels compile as Metal would have them (address spaces, Metal version, static rules)"
 
     def run(self, context: GateContext) -> GateResult:
-        """Judge the ``.metal`` files of ``context.head``."""
+        """Judge the ``.metal`` files of ``context.head``.
+
+        Raises:
+            ToolchainError: there is no compiler.
+        """
         started = time.monotonic()
+        find_toolchain()
         try:
             base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
             files = _included_files(head)

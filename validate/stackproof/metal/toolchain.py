@@ -22,7 +22,9 @@ from pathlib import Path
 from patchstack.python_processes import module_command
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal.model import Diagnostic
+from stackproof.packages import install_command
 
+NAMED = "STACKPROOF_CLANG"
 INCLUDE = Path(__file__).resolve().parent / "include"
 RUNTIME = Path(__file__).resolve().parent / "runtime"
 
@@ -85,15 +87,19 @@ def find_toolchain() -> Toolchain:
         done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
         if done.returncode == 0 and "clang version" in done.stdout:
             return Toolchain(compiler, linker, done.stdout.splitlines()[0], _target_flags())
+    if named := os.environ.get(NAMED):
+        raise ToolchainError(
+            f"{NAMED} names no clang that can be run", where=named, next_command=f"unset {NAMED}, or name another one"
+        )
     raise ToolchainError(
-        "no compiler for Metal sources", expected="Clang 15 or newer", next_command="pip install ziglang"
+        "no compiler for Metal sources", expected="Clang 15 or newer", next_command=install_command("ziglang")
     )
 
 
 def _candidates() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     found: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     names = ["clang", *(f"clang-{n}" for n in range(25, 14, -1))]
-    named = os.environ.get("STACKPROOF_CLANG")
+    named = os.environ.get(NAMED)
     system = [path for name in ([named] if named else names) if (path := shutil.which(name))]
     linking = ("-shared", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared", "-nostdlib")
     clangs: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((path,), (path, *linking)) for path in system]

@@ -14,6 +14,7 @@ from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.metal.toolchain import find_toolchain
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
@@ -59,8 +60,13 @@ class MetalRunGate:
     summary = "the kernels run on the host: right values, no race, no access outside, nothing undefined"
 
     def run(self, context: GateContext) -> GateResult:
-        """Judge the head commit's kernels."""
+        """Judge the head commit's kernels.
+
+        Raises:
+            ToolchainError: there is no compiler.
+        """
         started = time.monotonic()
+        find_toolchain()
         try:
             ops = named_ops(context.options)
             proofs = [proof for op in ops if (proof := proof_for(op)) is not None]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stackproof.model import Finding
+
+if TYPE_CHECKING:  # what reads struct layouts goes without torch
+    from torch import Tensor
 
 
 class KernelFunction(Protocol):

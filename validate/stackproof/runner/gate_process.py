@@ -22,7 +22,8 @@ from typing import IO
 
 from patchstack.python_processes import SAFE_FOLDER, code_command
 from stackproof.model import Finding, GateResult, Verdict
-from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackageMissing, Progressed, Raised
+from stackproof.packages import not_run_reason
+from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackagesMissing, Progressed, Raised
 from stackproof.runner.processes import end_family
 from stackproof.runner.report_file import write_report_file
 
@@ -142,11 +143,10 @@ class GateProcess:
         name = job.entry.name
         if isinstance(answer, Ended):
             return answer.result
-        if isinstance(answer, PackageMissing):
-            reason = f"needs the package {answer.package}: pip install '.[validate]' in a checkout of patchstack"
-            return GateResult(name, Verdict.NOT_RUN, reason=reason)
         if isinstance(answer, NotStarted):
             return GateResult(name, Verdict.NOT_RUN, reason=answer.reason)
+        if isinstance(answer, PackagesMissing):
+            return GateResult(name, Verdict.NOT_RUN, reason=not_run_reason(answer.packages))
         assert isinstance(answer, Raised)
         message = " ".join(answer.message.split())
         return self._failed(job, f"internal error: {answer.kind}: {message}", "internal-error", answer.traceback)

@@ -59,10 +59,10 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class PackageMissing:
-    """A gate could not be loaded for want of a package."""
+class PackagesMissing:
+    """A gate could not be loaded for want of packages."""
 
-    package: str
+    packages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,4 @@ class Raised:
     traceback: str
 
 
-Answer = Progressed | Ended | PackageMissing | NotStarted | Raised
+Answer = Progressed | Ended | PackagesMissing | NotStarted | Raised

@@ -15,9 +15,12 @@ import traceback
 from multiprocessing.connection import Connection
 
 from patchstack.git import Repository
+from stackproof.apple.errors import MissingPackageError
+from stackproof.metal.errors import ToolchainError
 from stackproof.metal_run.processes import WorkerStartError
-from stackproof.model import GateContext, GateResult
-from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackageMissing, Progressed, Raised
+from stackproof.model import GateContext, GateResult, Verdict
+from stackproof.packages import missing
+from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackagesMissing, Progressed, Raised
 from stackproof.runner.processes import kill_own_family
 
 _OWN_PACKAGES = ("stackproof", "patchstack")
@@ -56,11 +59,15 @@ def serve(pipe: Connection) -> None:
 
 
 def _answer(job: Job, pipe: Connection) -> Answer:
+    if lacking := missing(job.entry.needs):
+        return PackagesMissing(lacking)
     try:
         return Ended(_run(job, pipe))
+    except (ToolchainError, MissingPackageError) as error:  # this machine lacks something; the stack is not judged
+        return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=str(error)))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        return _raised(error) if not package or package in _OWN_PACKAGES else PackageMissing(package)
+        return _raised(error) if not package or package in _OWN_PACKAGES else PackagesMissing((package,))
     except WorkerStartError as error:
         return NotStarted(f"{error}: the stack was not judged")
     except (Exception, SystemExit) as error:
