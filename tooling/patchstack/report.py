@@ -11,6 +11,7 @@ from typing import Any
 
 from patchstack.diffs import common_ends
 from patchstack.edits import Conflict, Status
+from patchstack.edits.model import lines_in_words
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
@@ -22,6 +23,7 @@ from patchstack.stack.execute import Written
 from patchstack.stack.onto import Onto
 
 _CONTEXT = 3
+_HUNK = re.compile(r"@@ -(\d+)")
 _READ_BY_SHELL = re.compile(r"[\"$`\\!]")  # characters that a shell reads inside double quotes, too
 
 
@@ -130,7 +132,8 @@ def _part_json(part: Part) -> dict[str, Any]:
         "verdict": part.verdict,
         "similarity": round(part.similarity, 3),
         "tree_name": part.theirs.name if part.theirs else None,
-        "tree_line": part.theirs.line if part.theirs else None,
+        "tree_line": (part.theirs.line or None) if part.theirs else None,
+        "tree_change": (part.theirs.brought_by or None) if part.theirs else None,
         "diff": "\n".join(part.diff),
     }
 
@@ -145,8 +148,9 @@ def _edit_json(plan: EditPlan, *, explain: bool) -> dict[str, Any]:
         "rung": outcome.rung.value if outcome.rung else None,
         "base": outcome.base or None,
         "anchor": outcome.anchor,
-        "matches": list(outcome.matches),
-        "note": outcome.note,
+        "matches": [line for line in outcome.matches if line],
+        "matches_in_changes": list(outcome.brought_by),
+        "note": outcome.said,
         "manifest": plan.edit.where,
     }
     if explain:
@@ -158,10 +162,11 @@ def _conflict_json(conflict: Conflict) -> dict[str, Any]:
     return {
         "path": conflict.path,
         "looking_for": conflict.looking_for,
-        "problem": conflict.problem,
+        "problem": conflict.said,
         "expected_matches": conflict.expected_matches,
-        "matches": list(conflict.matches),
-        "nearest": list(conflict.nearest),
+        "matches": [line for line in conflict.matches if line],
+        "matches_in_changes": list(conflict.brought_by),
+        "nearest": list(map(str, conflict.nearest)),
         "merge": conflict.merge or None,
     }
 
@@ -217,10 +222,10 @@ def _likeness(change: ChangePlan) -> str:
 
 def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
     for part in parts:
-        at = f"line {part.theirs.line}, " if part.theirs and part.theirs.line else ""
+        at = lines_in_words([part.theirs.line], [part.theirs.brought_by]) if part.theirs else ""
         renamed = f" as {part.theirs.name}" if part.theirs and part.verdict == "renamed" else ""
         words = f"{part.verdict}{renamed}" + (f", {part.similarity:.0%} alike" if part.ours and part.theirs else "")
-        yield f"        {part.piece.path}: {part.piece.kind} {part.piece.name} ({at}{words})"
+        yield f"        {part.piece.path}: {part.piece.kind} {part.piece.name} ({', '.join(filter(None, [at, words]))})"
         if part.theirs is not None:
             yield from (f"          {line}" for line in part.diff)
 
@@ -231,16 +236,16 @@ def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     if nothing_to_do and not explain:
         return
     how = outcome.rung.value if outcome.rung else outcome.status.value
-    if outcome.neutral and outcome.note:  # "already there" would say of a removal the contrary of what is meant
-        how = outcome.note
+    if outcome.neutral and outcome.said:  # "already there" would say of a removal the contrary of what is meant
+        how = outcome.said
     how += f" from blob {outcome.base[:12]}" if outcome.base else ""
     yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
     if not explain:
         return
-    found = f"found at line {', '.join(map(str, outcome.matches))}" if outcome.matches else "no line"
+    found = f"found at {lines_in_words(outcome.matches, outcome.brought_by)}" if outcome.matches else "no line"
     yield f"        anchor: {outcome.anchor}; {found}; {outcome.status.value}"
-    if outcome.note:
-        yield f"        {outcome.note}"
+    if outcome.said:
+        yield f"        {outcome.said}"
     for line in edit_diff(plan):
         yield f"        {line}"
 
@@ -258,7 +263,7 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
                     yield f"    last touched upstream by {commit}"
             elif change.state is ChangeState.PARTIAL and not change.replaces:
                 what = f"{edit.edit.path}: {edit.edit.describe()}: {edit.outcome.status.value}"
-                yield f"  {what} {edit.outcome.note}".rstrip()
+                yield f"  {what} {edit.outcome.said}".rstrip()
 
 
 def _conclusion(report: RunReport) -> str:
@@ -309,4 +314,10 @@ def edit_diff(plan: EditPlan) -> list[str]:
         f"b/{plan.edit.path}",
         lineterm="",
     )
-    return [f"@@ line {start + 1} @@" if line.startswith("@@") else line for line in diff]
+    return [_hunk_line(plan, start + int(hunk[1])) if (hunk := _HUNK.match(line)) else line for line in diff]
+
+
+def _hunk_line(plan: EditPlan, line: int) -> str:
+    """Where a hunk begins; its line is that of the file in the onto commit."""
+    found, change = plan.lines.origin(plan.edit.path, max(line, 1))
+    return f"@@ {lines_in_words([found], [change])} @@"

@@ -56,7 +56,7 @@ def test_the_commit_that_renamed_an_anchor_is_named_with_what_is_nearest_now(ups
     assert (turn.commit.title, turn.commit.pull_request, turn.when) == ("Rename (#7)", 7, When.COMMIT)
     (part,) = turn.parts
     assert part.after.conflict is not None
-    assert part.after.conflict.nearest == ("kernel brighten_up at line 4",)
+    assert tuple(map(str, part.after.conflict.nearest)) == ("kernel brighten_up at line 4",)
     assert fade(drift).verdict is Verdict.DRIFTED
     assert [change.verdict for change in drift.changes[1:]] == [Verdict.UNCHANGED] * 2
     assert drift.exit_code is ExitCode.CONFLICT

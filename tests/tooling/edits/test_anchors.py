@@ -313,7 +313,7 @@ class TestRemoval:
         assert outcome.after is None
         assert outcome.conflict is not None
         assert outcome.conflict.matches == ()
-        assert change == "removed" or case.new_name in ", ".join(outcome.conflict.nearest)
+        assert change == "removed" or case.new_name in ", ".join(map(str, outcome.conflict.nearest))
 
     def test_of_what_stands_twice_is_a_conflict_with_both_lines(self, case: Case) -> None:
         assert_conflict(plan_on(case.edit, case.doubled()), matches=2, nearest=case.name)
@@ -347,4 +347,4 @@ def assert_conflict(outcome: Outcome, *, matches: int, nearest: str = "") -> Non
     assert outcome.after is None
     assert outcome.conflict is not None
     assert len(outcome.conflict.matches) == matches, outcome.conflict
-    assert nearest in ", ".join(outcome.conflict.nearest), outcome.conflict
+    assert nearest in ", ".join(map(str, outcome.conflict.nearest)), outcome.conflict

@@ -209,7 +209,7 @@ def test_a_missing_file_is_a_conflict_that_names_the_nearest() -> None:
     outcome = edit.plan(tree_of({"k/Tints.mm": b"", "k/Shade.mm": b"", "Tint.mm": b""}))
     assert outcome.conflict is not None
     assert outcome.conflict.problem == "the tree has no such file"
-    assert outcome.conflict.nearest == ("k/Tints.mm",)
+    assert tuple(map(str, outcome.conflict.nearest)) == ("k/Tints.mm",)
 
 
 class TestReplacement:

@@ -54,7 +54,7 @@ def test_a_definition_that_is_still_used_is_left_and_the_report_says_by_which_li
     assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
     before = f"{HELPER}\n".count("\n")
     line = before + next(number for number, text in enumerate(use.splitlines(), 1) if "half_of" in text)
-    assert outcome.note == f"left: line {line} uses it"
+    assert outcome.said == f"left: it is used at line {line}"
 
 
 def test_a_definition_that_only_uses_itself_is_unused() -> None:
@@ -64,7 +64,7 @@ def test_a_definition_that_only_uses_itself_is_unused() -> None:
 
 def test_a_definition_that_is_not_there_says_nothing_about_the_change() -> None:
     outcome = removed("int b;\n")
-    assert (outcome.status, outcome.neutral, outcome.note) == (Status.SATISFIED, True, "no such definition")
+    assert (outcome.status, outcome.neutral, outcome.said) == (Status.SATISFIED, True, "no such definition")
 
 
 def test_two_types_of_the_name_are_a_conflict() -> None:
@@ -98,12 +98,12 @@ def test_overloads_and_specializations_go_together_with_their_prototype() -> Non
 def test_overloads_stay_together_where_one_is_used() -> None:
     outcome = removed(f"{OVERLOADS}{USER}")
     assert (outcome.status, outcome.after) == (Status.SATISFIED, None)
-    assert "half_of(3)" in f"{OVERLOADS}{USER}".splitlines()[int(outcome.note.split()[2]) - 1]
+    assert "half_of(3)" in f"{OVERLOADS}{USER}".splitlines()[outcome.spots[0].line - 1]
 
 
 def test_the_prototype_of_a_function_in_another_namespace_is_a_use_that_keeps_it() -> None:
     outcome = removed(f"namespace n {{\nint half_of(int a);\n}}\n{HELPER}")
-    assert (outcome.status, outcome.note) == (Status.SATISFIED, "left: line 2 uses it")
+    assert (outcome.status, outcome.said) == (Status.SATISFIED, "left: it is used at line 2")
 
 
 KERNEL = "// One thread a row.\ntemplate <typename T>\nkernel void rows(device T* a) {\n}\n"
@@ -124,11 +124,11 @@ class TestWhatTheHostFindsByName:
     def test_is_left_where_it_is_not(self, more: str) -> None:
         outcome = removed(KERNEL, "{kernel: rows}", more)
         assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
-        assert outcome.note == f"left: not a version the series knows (its digest is {digest(KERNEL.encode())})"
+        assert outcome.said == f"left: not a version the series knows (its digest is {digest(KERNEL.encode())})"
 
     def test_a_kernel_is_left_while_a_macro_registers_it(self) -> None:
         outcome = removed(f"{KERNEL}\n{MACRO}{CALLS}", "{kernel: rows}", known(KERNEL))
-        assert outcome.note == "left: line 7 uses it"
+        assert outcome.said == "left: it is used at line 7"
 
     def test_a_macro_takes_its_registrations_along_and_then_the_kernel_is_unused(self) -> None:
         source = f"int a;\n\n{KERNEL}\n{MACRO}\n{CALLS}\nint b;\n"
@@ -140,7 +140,7 @@ class TestWhatTheHostFindsByName:
 
     def test_a_macro_that_another_macro_calls_is_left(self) -> None:
         outcome = removed(f"{MACRO}#define ALL() REGISTER_ROWS(float)\n", "{macro: REGISTER_ROWS}", known(MACRO))
-        assert outcome.note == "left: line 3 uses it"
+        assert outcome.said == "left: it is used at line 3"
 
 
 @pytest.mark.parametrize("kind", ["struct", "function"])
@@ -148,7 +148,7 @@ def test_a_digest_keeps_what_upstream_edited_of_anything(kind: str) -> None:
     text = {"struct": "struct half_of {\n};\n", "function": "int half_of() {\n}\n"}[kind]
     assert removed(text, f"{{{kind}: half_of}}").after == b""
     assert removed(text, f"{{{kind}: half_of}}", known(text)).after == b""
-    assert "not a version" in removed(text, f"{{{kind}: half_of}}", known("other")).note
+    assert "not a version" in removed(text, f"{{{kind}: half_of}}", known("other")).said
 
 
 def test_what_an_earlier_change_wrote_needs_no_digest(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def several(source: str, definitions: str, more: str = "") -> Outcome:
 
 def test_definitions_that_only_use_one_another_go_together() -> None:
     outcome = several(CYCLE, BOTH)
-    assert (outcome.status, outcome.after, outcome.note) == (Status.APPLIES, b"int mode;\n", "")
+    assert (outcome.status, outcome.after, outcome.said) == (Status.APPLIES, b"int mode;\n", "")
     assert outcome.matches == (2, 6)
 
 
@@ -203,7 +203,7 @@ def test_of_several_definitions_those_go_that_nothing_which_stays_uses() -> None
     helper = "static int one() {\n  return 1;\n}\n\n"
     outcome = several(helper + CYCLE + "float at = source(1, mode);\n", f"[{{function: one}}, {BOTH[1:]}")
     assert outcome.after == (CYCLE + "float at = source(1, mode);\n").encode()
-    assert outcome.note == "Pad left: line 11 uses it; source left: line 15 uses it"
+    assert outcome.said == "Pad left: it is used at line 11; source left: it is used at line 15"
 
 
 def test_of_several_kernels_the_ones_of_a_known_text_go() -> None:
@@ -211,12 +211,12 @@ def test_of_several_kernels_the_ones_of_a_known_text_go() -> None:
     places = "[{kernel: rows}, {kernel: columns}]"
     outcome = several(f"{KERNEL}\n{other}", places, known(KERNEL))
     assert outcome.after == other.encode()
-    assert outcome.note == f"columns left: not a version the series knows (its digest is {digest(other.encode())})"
+    assert outcome.said == f"columns left: not a version the series knows (its digest is {digest(other.encode())})"
 
 
 def test_none_of_several_definitions_being_there_says_nothing_about_the_change() -> None:
     outcome = several("int b;\n", BOTH)
-    assert (outcome.status, outcome.neutral, outcome.note) == (Status.SATISFIED, True, "no such definitions")
+    assert (outcome.status, outcome.neutral, outcome.said) == (Status.SATISFIED, True, "no such definitions")
 
 
 def test_one_definition_and_several_are_not_given_at_once() -> None:
@@ -232,7 +232,7 @@ INCLUDES = "#include <ATen/Helpers.h>\n#include <metal_stdlib>\n\n"
     ("header", "user", "note"),
     [
         (HELPERS, "int a; // share\n", ""),
-        (HELPERS, "int a = share(1);\n", "ATen/Helpers.h left: line 4 uses it"),
+        (HELPERS, "int a = share(1);\n", "ATen/Helpers.h left: it is used at line 4"),
         (HELPERS.replace(b"once\n", b"once\n#include <b.h>\n"), "int a;\n", "what it brings is not known"),
         (b"", "int a;\n", "what it brings is not known"),
     ],
@@ -245,7 +245,7 @@ def test_an_include_line_goes_if_nothing_of_its_header_is_used(header: bytes, us
     outcome = edit.plan(tree_of(files))
     if note:
         assert outcome.after is None
-        assert outcome.note.endswith(note)
+        assert outcome.said.endswith(note)
     else:
         assert outcome.after == ("#include <metal_stdlib>\n\n" + user).encode()
 
@@ -272,8 +272,8 @@ def test_helpers_of_upstream_go_in_the_words_the_series_knows_and_stay_where_som
                 if place.kind == "function":
                     head = re.compile(rb"\b%s\(" % place.name.encode())
                     edited = head.sub(lambda found: b"/* mine */ " + found.group(), source)
-                    assert f"{place.name} left: not a version the series knows" not in plan_on(edit, source).note
-                    assert f"{place.name} left: not a version the series knows" in plan_on(edit, edited).note
+                    assert f"{place.name} left: not a version the series knows" not in plan_on(edit, source).said
+                    assert f"{place.name} left: not a version the series knows" in plan_on(edit, edited).said
 
 
 def test_the_second_change_takes_out_what_only_the_old_forward_kernel_used_users_first() -> None:

@@ -133,7 +133,7 @@ def test_bytes_that_are_not_utf_8_in_the_entry_are_a_conflict_with_their_line() 
 def test_the_nearest_entry_is_named_with_its_line() -> None:
     conflict = planned("- func: tinte(Tensor self) -> Tensor\n").conflict
     assert conflict is not None
-    assert conflict.nearest == ("tinte at line 6",)
+    assert tuple(map(str, conflict.nearest)) == ("tinte at line 6",)
 
 
 @pytest.mark.parametrize("keys", ["MPS", "CPU, MPS", "MPS, CUDA"])

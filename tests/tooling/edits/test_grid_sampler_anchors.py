@@ -168,7 +168,7 @@ def test_a_renamed_anchor_is_named_as_the_nearest(edit: Edit) -> None:
     assert outcome.after is None
     assert outcome.conflict is not None
     assert outcome.conflict.matches == ()
-    assert name.decode() + "_v2" in ", ".join(outcome.conflict.nearest)
+    assert name.decode() + "_v2" in ", ".join(map(str, outcome.conflict.nearest))
 
 
 @every_anchor
@@ -215,7 +215,7 @@ def test_a_renamed_step_on_the_way_is_a_conflict_that_names_the_nearest(
     outcome = plan_with(edit, data)
     assert outcome.status is Status.CONFLICT
     assert outcome.conflict is not None
-    assert f"{name}_v2" in ", ".join(outcome.conflict.nearest)
+    assert f"{name}_v2" in ", ".join(map(str, outcome.conflict.nearest))
 
 
 @every_edit

@@ -89,7 +89,7 @@ def test_an_entry_with_another_value_is_not_the_one() -> None:
     outcome = plan_on(edit_from(entry), b'NAMES = {"x": [half], "y": None}\n')
     assert outcome.status is Status.SATISFIED
     assert outcome.conflict is not None
-    assert outcome.conflict.nearest[0] == '"x": [half] at line 1'
+    assert str(outcome.conflict.nearest[0]) == '"x": [half] at line 1'
     assert after(plan_on(edit_from(entry), b'NAMES = {"x":None, "y": None}\n')) == 'NAMES = {"y": None}\n'
 
 

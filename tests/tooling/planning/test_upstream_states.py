@@ -198,7 +198,7 @@ def test_a_renamed_list_entry_stops_the_run_and_is_named(plan: Plan) -> None:
     made = plan({**TREE, LISTS: b'FAILING = ["shade", "tint_"]\n'})
     assert made.changes[0].state is ChangeState.PARTIAL
     (conflict,) = [conflict for _, conflict in made.conflicts() if conflict.path == LISTS]
-    assert conflict.nearest == ('"tint_" at line 1',)
+    assert tuple(map(str, conflict.nearest)) == ('"tint_" at line 1',)
 
 
 def test_nothing_but_entries_that_are_not_there_is_not_taken_for_the_change(

@@ -104,8 +104,8 @@ def _part_json(part: Part) -> dict[str, Any]:
         "needs_person": part.needs_person,
         "detail": part.words,
         "anchor": conflict.looking_for if conflict else None,
-        "matches": list(conflict.matches) if conflict else [],
-        "nearest": list(conflict.nearest) if conflict else [],
+        "matches": [line for line in conflict.matches if line] if conflict else [],
+        "nearest": list(map(str, conflict.nearest)) if conflict else [],
     }
 
 

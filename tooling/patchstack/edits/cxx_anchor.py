@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patchstack.edits.model import closest
+from patchstack.edits.model import Spot, closest
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
 
@@ -149,18 +149,19 @@ def scope_of(file: CxxFile, place: CxxPlace, hit: Hit) -> str:
     return file.scope_at(hit.start) if hit.thing else ""
 
 
-def nearest_to(file: CxxFile, place: CxxPlace) -> list[str]:
-    """What comes closest to an anchor that was not found as expected, with lines."""
-    known: dict[str, list[str]] = {}
+def nearest_to(file: CxxFile, place: CxxPlace) -> list[Spot]:
+    """What comes closest to an anchor that was not found as expected."""
+    known: dict[str, list[Spot]] = {}
     if place.kind in ("include", "include_block"):
         for include in file.includes:
-            known.setdefault(include.path, []).append(f"#include <{include.path}> at line {file.line(include.start)}")
+            spot = Spot(f"#include <{include.path}>", file.line(include.start))
+            known.setdefault(include.path, []).append(spot)
     elif place.kind == "namespace":
         for space in file.namespaces:
-            known.setdefault(space.name, []).append(f"namespace {space.name} at line {file.line(space.start)}")
+            known.setdefault(space.name, []).append(Spot(f"namespace {space.name}", file.line(space.start)))
     else:
         for found in file.definitions:
             scope = f" in {found.scope}" if found.scope else ""
             name = found.qualified if "::" in place.name else found.name
-            known.setdefault(name, []).append(f"{found.kind} {found.name}{scope} at line {file.line(found.start)}")
-    return [words for name in closest(place.name, known) for words in known[name]]
+            known.setdefault(name, []).append(Spot(f"{found.kind} {found.name}{scope}", file.line(found.start)))
+    return [spot for name in closest(place.name, known) for spot in known[name]]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from patchstack.edits.cxx_anchor import CxxPlace, find_hits, nearest_to
 from patchstack.edits.cxx_edit import lost_beside, without
-from patchstack.edits.model import Edit, Outcome, Status
+from patchstack.edits.model import Edit, Outcome, Spot, Status
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, parse_cxx
 from patchstack.source.text import digest, line_number, line_start
@@ -103,34 +103,36 @@ class RemoveUnusedDefinition(Edit):
         return self._removed(tree, file, found)
 
     def _removed(self, tree: Tree, file: CxxFile, found: Sequence[_Found]) -> Outcome:
-        gone, notes = self._unused(file, found)
+        gone, stays = self._unused(file, found)
         lines = tuple(file.line(thing.start) for one in (gone or found) for thing in one.things)
-        note = "; ".join(notes) if found else f"no such definition{'s' if len(self.places) > 1 else ''}"
+        note = "" if found else f"no such definition{'s' if len(self.places) > 1 else ''}"
         if not gone:
-            return Outcome(Status.SATISFIED, self._anchor, lines, note=note, neutral=True)
+            return Outcome(Status.SATISFIED, self._anchor, lines, note=note, spots=stays, neutral=True)
         things = [thing for one in gone for thing in one.all]
         things += [block for block in _comments(file) if digest(file.data[block.start : block.end]) in self.comments]
         after = without(file, things)
         lost = lost_beside(file, after, things)
         if lost or (after.broken and not file.broken):
             return self.failed(self._anchor, f"removing it would change {', '.join(lost) or 'the file'}", matches=lines)
-        return Outcome(Status.APPLIES, self._anchor, lines, self.rung(tree), after.data, note=note, neutral=True)
+        rung = self.rung(tree)
+        return Outcome(Status.APPLIES, self._anchor, lines, rung, after.data, spots=stays, neutral=True)
 
-    def _unused(self, file: CxxFile, found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
+    def _unused(self, file: CxxFile, found: Sequence[_Found]) -> tuple[list[_Found], tuple[Spot, ...]]:
         """Those that nothing uses but one another, and why the others stay."""
-        reasons = {one.place: self._unknown(file, one) for one in found}
-        gone = [one for one in found if not reasons[one.place]]
+        reasons = {one.place: Spot(self._unknown(file, one)) for one in found}
+        gone = [one for one in found if not reasons[one.place].words]
         while True:
             things = [thing for one in gone for thing in one.all]
             for one in gone:
                 line = _first_use(file, one.brings, things)
-                reasons[one.place] = f"line {line} uses it" if line else ""
-            kept = [one for one in gone if not reasons[one.place]]
+                reasons[one.place] = Spot("it is used" if line else "", line)
+            kept = [one for one in gone if not reasons[one.place].words]
             if len(kept) == len(gone):
                 break
             gone = kept
         name = {one.place: f"{one.place.name} " if len(self.places) > 1 else "" for one in found}
-        return gone, [f"{name[place]}left: {reason}" for place, reason in reasons.items() if reason]
+        stays = ((name[place], reason) for place, reason in reasons.items() if reason.words)
+        return gone, tuple(Spot(f"{which}left: {reason.words}", reason.line) for which, reason in stays)
 
     def _unknown(self, file: CxxFile, one: _Found) -> str:
         """Why a text may not go, empty where it may."""

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.model import Edit, Outcome, Status, closest
+from patchstack.edits.model import Edit, Outcome, Spot, Status, closest
 from patchstack.git import Tree
 from patchstack.source.native_functions import (
     FunctionEntry,
@@ -52,7 +52,7 @@ class AddDispatchKey(Edit):
         if len(entries) != 1:
             problem = f"{len(entries)} entries are called {self.op}, expected 1"
             known = functions.lines
-            nearest = [f"{name} at line {known[name]}" for name in closest(self.op, known)]
+            nearest = [Spot(name, known[name]) for name in closest(self.op, known)]
             return self.failed(anchor, problem, matches=lines, nearest=nearest)
         return self._plan_entry(tree, data, entries[0], anchor)
 

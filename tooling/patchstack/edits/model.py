@@ -35,6 +35,38 @@ class Status(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Spot:
+    """Something that a report points at.
+
+    Attributes:
+        words: what it is.
+        line: 1-based line; of the text that was planned on, in a finished plan of the file in the onto commit. 0 where
+            there is none.
+        path: the file, where it is not the edit's own.
+        change: id of the change of the series that brought the line, which the onto commit's file does not have.
+    """
+
+    words: str
+    line: int = 0
+    path: str = ""
+    change: str = ""
+
+    def __str__(self) -> str:
+        if self.change:
+            return f"{self.words} in text of change {self.change}{f' in {self.path}' if self.path else ''}"
+        if self.line and self.path:
+            return f"{self.words} at {self.path}:{self.line}"
+        return f"{self.words} at line {self.line}" if self.line else self.words
+
+
+def lines_in_words(lines: Iterable[int], brought_by: Iterable[str]) -> str:
+    """Lines of the onto commit, and the changes that brought the others; empty where there are none."""
+    numbers = [str(line) for line in lines if line]
+    there = [f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"] if numbers else []
+    return ", ".join([*there, *(f"in text of change {change}" for change in brought_by if change)])
+
+
+@dataclass(frozen=True)
 class Conflict:
     """Why an edit cannot be made.
 
@@ -43,8 +75,11 @@ class Conflict:
         looking_for: the anchor, in words.
         problem: what is wrong, one sentence.
         expected_matches: how many places the anchor must have.
-        matches: lines at which it was found.
-        nearest: what comes closest, each with its line, best first.
+        matches: lines at which it was found; in a finished plan of the onto commit's file, 0 for text that a change of
+            the series brought.
+        nearest: what comes closest, best first.
+        uses: what the problem is about: who uses a name that would go, say.
+        brought_by: ids of the changes that brought the matches without a line.
         merge: why a three-way merge did not help, one clause for each base blob; empty where none was tried.
     """
 
@@ -53,15 +88,22 @@ class Conflict:
     problem: str
     expected_matches: int = 1
     matches: tuple[int, ...] = ()
-    nearest: tuple[str, ...] = ()
+    nearest: tuple[Spot, ...] = ()
+    uses: tuple[Spot, ...] = ()
+    brought_by: tuple[str, ...] = ()
     merge: str = ""
 
+    @property
+    def said(self) -> str:
+        """The problem with what it is about."""
+        return f"{self.problem}: {', '.join(map(str, self.uses))}" if self.uses else self.problem
+
     def __str__(self) -> str:
-        text = f"{self.path}: {self.problem}"
+        text = f"{self.path}: {self.said}"
         if self.matches:
-            text += f" (lines {', '.join(map(str, self.matches))})"
+            text += f" ({lines_in_words(self.matches, self.brought_by)})"
         if self.nearest:
-            text += f"; nearest: {', '.join(self.nearest)}"
+            text += f"; nearest: {', '.join(map(str, self.nearest))}"
         if self.merge:
             text += f"; three-way merge: {self.merge}"
         return text
@@ -74,12 +116,14 @@ class Outcome:
     Attributes:
         status: see :class:`Status`.
         anchor: what was looked for, in words.
-        matches: 1-based lines at which the anchor was found.
+        matches: 1-based lines at which the anchor was found; as those of a :class:`Conflict`.
         rung: how the place was found; ``None`` where nothing is to be changed.
         after: the new content of the file; ``None`` unless the edit applies.
         conflict: the reason, for ``CONFLICT`` and ``DIFFERENT``; of a removal that finds nothing to remove, what is
             wrong with that unless the whole change is there already.
         note: one sentence for the report, may be empty.
+        spots: what else the report says, with lines.
+        brought_by: ids of the changes that brought the matches without a line.
         neutral: says nothing about whether the change is there (an include line that something else needs too).
         base: id of the blob that a three-way merge started from; empty for the other rungs.
         replaced: what of the tree goes away for it; only :meth:`Edit.replace` takes anything away.
@@ -95,6 +139,13 @@ class Outcome:
     neutral: bool = False
     base: str = ""
     replaced: tuple[Piece, ...] = ()
+    spots: tuple[Spot, ...] = ()
+    brought_by: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The note with its lines."""
+        return "; ".join(filter(None, [self.note, *map(str, self.spots)]))
 
 
 @dataclass(frozen=True)
@@ -152,8 +203,8 @@ class Edit(ABC):
         outcome = self.plan(tree)
         if outcome.status is not Status.SATISFIED or outcome.conflict is None:
             return outcome
-        nearest = f"; nearest: {', '.join(outcome.conflict.nearest)}" if outcome.conflict.nearest else ""
-        return dataclasses.replace(outcome, conflict=None, note=f"{outcome.note}{nearest}")
+        nearest = tuple(dataclasses.replace(spot, words=f"nearest: {spot.words}") for spot in outcome.conflict.nearest)
+        return dataclasses.replace(outcome, conflict=None, spots=nearest)
 
     def merge_problem(self, merge: Merge) -> str:
         """What the parsed result of a clean textual merge has wrong; empty where it is what the edit does."""
@@ -182,7 +233,7 @@ class Edit(ABC):
         """The outcome for a file that is not there."""
         folder = self.path.rpartition("/")[0]
         neighbours = [path for path in tree.walk(folder) if path.rpartition("/")[0] == folder]
-        nearest = tuple(closest(self.path, neighbours))
+        nearest = [Spot(path) for path in closest(self.path, neighbours)]
         return self.failed(f"file {self.path}", "the tree has no such file", nearest=nearest)
 
     def failed(
@@ -192,12 +243,13 @@ class Edit(ABC):
         *,
         expected: int = 1,
         matches: Iterable[int] = (),
-        nearest: Iterable[str] = (),
+        nearest: Iterable[Spot] = (),
+        uses: Iterable[Spot] = (),
         status: Status = Status.CONFLICT,
     ) -> Outcome:
         """An outcome that stops the run."""
         lines = tuple(matches)
-        conflict = Conflict(self.path, anchor, problem, expected, lines, tuple(nearest))
+        conflict = Conflict(self.path, anchor, problem, expected, lines, tuple(nearest), tuple(uses))
         return Outcome(status, anchor, lines, conflict=conflict)
 
 

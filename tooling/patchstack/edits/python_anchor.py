@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patchstack.edits.model import closest
+from patchstack.edits.model import Spot, closest
 from patchstack.manifest.section import Section
 from patchstack.source.python import PythonFile, Step, is_entry
 
@@ -49,8 +49,8 @@ def describe_steps(steps: tuple[Step, ...]) -> str:
     return " / ".join(str(step) for step in steps)
 
 
-def nearest_step(file: PythonFile, steps: tuple[Step, ...]) -> list[str]:
-    """What the first step that leads nowhere could have been called, each with its line."""
+def nearest_step(file: PythonFile, steps: tuple[Step, ...]) -> list[Spot]:
+    """What the first step that leads nowhere could have been called."""
     for count, step in enumerate(steps):
         if file.find(steps[: count + 1]):
             continue
@@ -59,5 +59,5 @@ def nearest_step(file: PythonFile, steps: tuple[Step, ...]) -> list[str]:
             known.update(file.alternatives(parent, step))
         wanted = step.argument if step.kind == "call" else step.name
         words = f"call {step.name}({{}}, ...)" if step.kind == "call" else f"{step.kind} {{}}"
-        return [f"{words.format(name)} at line {known[name]}" for name in closest(wanted, known)]
-    return [f"{steps[-1]} at line {file.line(node.start_byte)}" for node in file.find(steps)]
+        return [Spot(words.format(name), known[name]) for name in closest(wanted, known)]
+    return [Spot(str(steps[-1]), file.line(node.start_byte)) for node in file.find(steps)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Merge, Outcome, Status, closest
+from patchstack.edits.model import Conflict, Merge, Outcome, Spot, Status, closest
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
 from patchstack.git import Tree
@@ -51,12 +51,12 @@ class _PythonEntryEdit(PythonEdit):
     def _text(self) -> str:
         return f"{self.entry}: {self.value}" if self.value else self.entry
 
-    def _nearest(self, file: PythonFile, entries: list[Entry], wanted: str) -> list[str]:
-        """The entries whose element or key looks most like ``wanted``, each with its line."""
+    def _nearest(self, file: PythonFile, entries: list[Entry], wanted: str) -> list[Spot]:
+        """The entries whose element or key looks most like ``wanted``."""
         known = {entry.key: entry for entry in entries}
         same = [entry.key for entry in entries if same_expression(entry.key, wanted)]
         nearest = [known[key] for key in dict.fromkeys([*same, *closest(wanted, known)])]
-        return [f"{' '.join(entry.text.split())} at line {file.line(entry.start)}" for entry in nearest]
+        return [Spot(" ".join(entry.text.split()), file.line(entry.start)) for entry in nearest]
 
     def _verify(self, before: PythonFile, old: Node, after: PythonFile, wanted: list[str]) -> str:
         """On the parsed result: the container has exactly the wanted entries, and nothing outside it moved."""
@@ -125,7 +125,7 @@ class RemovePythonEntry(_PythonEntryEdit):
         wanted = [entry.text for entry in entries if entry != matching[0]]
         return self._made(tree, after, self._verify(file, container, after, wanted), *lines)
 
-    def _gone(self, nearest: tuple[str, ...]) -> Outcome:
+    def _gone(self, nearest: tuple[Spot, ...]) -> Outcome:
         """Nothing to remove: fine where the whole change is there already, and a conflict beside edits that are not."""
         anchor = self.anchor
         problem = f"no entry matches '{anchor}', expected 1"

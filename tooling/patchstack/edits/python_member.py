@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Outcome, Status, closest
+from patchstack.edits.model import Conflict, Outcome, Spot, Status, closest
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
 from patchstack.git import Tree
@@ -43,7 +43,7 @@ class RemoveClassMember(PythonEdit):
 
     def _not_one(self, file: PythonFile, members: list[Member], matching: list[Member], anchor: str) -> Outcome:
         known = {member.name: file.line(member.start) for member in members}
-        nearest = tuple(f"{name} at line {known[name]}" for name in closest(self.member, known))
+        nearest = tuple(Spot(name, known[name]) for name in closest(self.member, known))
         problem = f"{len(matching)} members match '{anchor}', expected 1"
         if matching:
             lines = [file.line(member.start) for member in matching]

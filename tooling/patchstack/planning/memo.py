@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from patchstack.cache import read_entry, write_entry
-from patchstack.edits import Conflict, Edit, Outcome, Rung, Status
+from patchstack.edits import Conflict, Edit, Outcome, Rung, Spot, Status
 from patchstack.git import Repository, Tree
 from patchstack.source.text import Splice, apply_splices, one_splice
 
@@ -142,7 +142,8 @@ def _read(place: Path, data: bytes) -> Outcome | None:
         conflict = None
         if facts is not None:
             lists = {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
-            conflict = Conflict(**{**facts, **lists})
+            spots = {name: _spots(facts[name]) for name in ("nearest", "uses")}
+            conflict = Conflict(**{**facts, **lists, **spots})
         splice = stored["splice"]
         after = None
         if splice is not None:
@@ -158,6 +159,7 @@ def _read(place: Path, data: bytes) -> Outcome | None:
             conflict,
             stored["note"],
             stored["neutral"],
+            spots=_spots(stored["spots"]),
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
@@ -174,8 +176,13 @@ def _write(place: Path, data: bytes, outcome: Outcome) -> None:
         "conflict": dataclasses.asdict(outcome.conflict) if outcome.conflict else None,
         "note": outcome.note,
         "neutral": outcome.neutral,
+        "spots": [dataclasses.asdict(spot) for spot in outcome.spots],
     }
     write_entry(place, stored)
+
+
+def _spots(stored: list[dict[str, Any]]) -> tuple[Spot, ...]:
+    return tuple(Spot(**facts) for facts in stored)
 
 
 def _stored(splice: Splice) -> tuple[int, int, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from patchstack.edits import Conflict, Edit, Outcome
 from patchstack.git import GitCommitHash, Tree
+from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.parts import Part, likeness, only_theirs
 from patchstack.series import Applicability, Change, Series
 
@@ -55,11 +56,13 @@ class EditPlan:
         edit: the edit.
         outcome: what planning it came to.
         before: content of the file before the edit, ``None`` for a new file; kept only for edits that apply.
+        lines: where the lines of ``before`` come from.
     """
 
     edit: Edit
     outcome: Outcome
     before: bytes | None = None
+    lines: Lineage = AS_THEY_ARE
 
 
 @dataclass(frozen=True)

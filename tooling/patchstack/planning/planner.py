@@ -11,6 +11,7 @@ from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.history import commits_behind
+from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.memo import Memory
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.parts import LANDED, compare, likeness
@@ -55,6 +56,9 @@ def plan_stack(
         )
     unmet = {change.id: unmet_conditions(change, tree) for change in series.changes}
     _refuse_not_applicable(unmet, only, replace)
+    for change in selected:  # a file that cannot be read is told with its own lines, not those of an edited text
+        for marker in change.upstream:
+            marker_holds(marker, tree)
     planner = _Planner(series, replace, memory)
     plans: list[ChangePlan] = []
     for change in selected:
@@ -116,42 +120,48 @@ class _Planner:
         self._shared = SharedEdits(series)
         self._replace = replace
         self._is_whole = True  # whether every change below is in the tree as a whole, which torchgen needs
+        self._lines = AS_THEY_ARE
         self._made: list[Edit] = []  # edits that the tree has by now, for the bases of three-way merges
 
     def change(self, change: Change, tree: Tree) -> ChangePlan:
         """Plan one change on a tree that has the ones below it."""
         markers = {str(marker): marker_holds(marker, tree) for marker in change.upstream}
         carried = bool(markers) and all(markers.values())
-        edits, after = self._edits(change, tree, replace=False)
+        edits, after, lines = self._edits(change, tree, replace=False)
         state = _state(edits, carried=carried, marked=any(markers.values()))
         has_some = state not in (ChangeState.ABSENT, ChangeState.IDENTICAL)
         parts = compare((plan.edit for plan in edits if not plan.outcome.neutral), tree) if has_some else ()
         if carried and has_some and likeness(parts) >= LANDED:
             state = ChangeState.LANDED
+        parts = tuple(map(self._lines.part, parts))
         replaces = has_some and change.id in self._replace
         if replaces:
-            edits, after = self._edits(change, tree, replace=True)
-            edits = refuse_dangling(edits, after)
+            edits, after, lines = self._edits(change, tree, replace=True)
+            edits = refuse_dangling(edits, after, lines)
         # A change that stops the run is still laid under the next one as far as it goes, so that the next one's
         # conflicts are its own.
         is_there = state.is_carried and not replaces
+        self._lines = self._lines if is_there else lines
         self._is_whole &= is_there or not _has_stopped(edits)
         self._made += _made(edits, state, replaces=replaces)
         if is_there or not any(plan.outcome.conflict for plan in edits):
             self._shared.settle(change)
         return ChangePlan(change, state, tuple(edits), markers, tree if is_there else after, parts, replaces)
 
-    def _edits(self, change: Change, tree: Tree, *, replace: bool) -> tuple[list[EditPlan], Tree]:
-        """The edits of a change, each on what the ones before it leave, and what all of them leave."""
+    def _edits(self, change: Change, tree: Tree, *, replace: bool) -> tuple[list[EditPlan], Tree, Lineage]:
+        """The edits of a change, each on what the ones before it leave; what all of them leave, and its lines."""
         edits: list[EditPlan] = []
+        lines = self._lines
         for edit in change.edits:
             outcome = self._shared.judged(change, edit, self._outcome(edit, tree, edits, replace=replace))
             if outcome.status is Status.SATISFIED and _brought(edits, edit):
                 outcome = dataclasses.replace(outcome, neutral=True, note="an edit before it brought it")
-            edits.append(EditPlan(edit, outcome, tree.read(edit.path) if outcome.after is not None else None))
+            before = tree.read(edit.path) if outcome.after is not None else None
+            edits.append(EditPlan(edit, lines.outcome(outcome, edit.path), before, lines))
             if outcome.after is not None:
+                lines = lines.edited(edit, change.id, before, outcome.after)
                 tree = tree.with_files({edit.path: outcome.after})
-        return edits, tree
+        return edits, tree, lines
 
     def _outcome(self, edit: Edit, tree: Tree, earlier: list[EditPlan], *, replace: bool) -> Outcome:
         if isinstance(edit, RegenerateShim):

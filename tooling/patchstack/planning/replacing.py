@@ -11,11 +11,12 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from patchstack.edits import Status
+from patchstack.edits import Spot, Status
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_anchor import DEFINITION_KINDS
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit, cxx_pieces
 from patchstack.git import Tree
+from patchstack.planning.lines import Lineage
 from patchstack.planning.model import EditPlan
 from patchstack.source.cxx import CxxFile, parse_cxx
 from patchstack.source.pieces import Piece
@@ -24,13 +25,14 @@ from patchstack.source.text import find_lines, line_number, lines_end
 _USABLE = tuple(kind for kind in DEFINITION_KINDS if kind != "registration")
 
 
-def refuse_dangling(edits: Sequence[EditPlan], after: Tree) -> list[EditPlan]:
+def refuse_dangling(edits: Sequence[EditPlan], after: Tree, lines: Lineage) -> list[EditPlan]:
     """The edits, with a conflict for each that takes away what code that stays still uses.
 
     Looked at are the files of the change and, for what a header has, the files around that header.
 
     Args:
         after: the tree with all of the edits made.
+        lines: where its lines come from.
     """
     if any(plan.outcome.status in (Status.CONFLICT, Status.DIFFERENT) for plan in edits):
         return list(edits)  # half of the change in place says nothing about the whole
@@ -45,8 +47,8 @@ def refuse_dangling(edits: Sequence[EditPlan], after: Tree) -> list[EditPlan]:
         missed = [p for p in plan.outcome.replaced if p in gone and not _same_interface(p, now)]
         uses = [use for p in missed for use in _uses(p.name, stays if p.path.endswith(".h") else near)]
         if uses:
-            problem = f"code that stays uses what would be replaced: {', '.join(dict.fromkeys(uses))}"
-            failed = plan.edit.failed(plan.outcome.anchor, problem, status=Status.DIFFERENT)
+            problem, spots = "code that stays uses what would be replaced", lines.spots(dict.fromkeys(uses), "")
+            failed = plan.edit.failed(plan.outcome.anchor, problem, uses=spots, status=Status.DIFFERENT)
             outcome = dataclasses.replace(failed, replaced=plan.outcome.replaced)
             plan = dataclasses.replace(plan, outcome=outcome)
         checked.append(plan)
@@ -96,9 +98,9 @@ def _foreign_code(file: CxxFile, edits: Iterable[EditPlan], path: str) -> bytes:
     return bytes(code)
 
 
-def _uses(name: str, code: Mapping[str, bytes]) -> Iterator[str]:
+def _uses(name: str, code: Mapping[str, bytes]) -> Iterator[Spot]:
     word = re.compile(rb"\b%s\b" % re.escape(name.rpartition("::")[2].encode()))
     for path, text in code.items():
         found = word.search(text)
         if found:
-            yield f"{name} at {path}:{line_number(text, found.start())}"
+            yield Spot(name, line_number(text, found.start()), path)

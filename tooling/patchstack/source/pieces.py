@@ -29,7 +29,8 @@ class Piece:
         kind: such as ``function``, ``kernel``, ``struct``, ``member``, ``dispatch entry``.
         name: its name, without its scope.
         text: its source; where a file has several things of one kind and name, theirs in order.
-        line: 1-based line it begins on; 0 where it is in no file yet.
+        line: 1-based line it begins on; 0 where it is in no file yet. In a finished plan, of the onto commit's file.
+        brought_by: id of the change of the series that brought that line, which then has no number.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Piece:
     name: str
     text: bytes
     line: int = 0
+    brought_by: str = ""
 
     @property
     def tokens(self) -> tuple[str, ...]:
