@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from patchstack.diffs import common_ends
+from patchstack.drift.behind import Behind
 from patchstack.edits import Conflict, Status
 from patchstack.edits.model import lines_in_words
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
-from patchstack.planning.history import anchor_name
+from patchstack.planning.advice import Advice
 from patchstack.planning.parts import Part
 from patchstack.pulls import Become, PullFate
 from patchstack.series import in_words
@@ -24,6 +25,7 @@ from patchstack.stack.onto import Onto
 
 _CONTEXT = 3
 _HUNK = re.compile(r"@@ -(\d+)")
+_HELPLESS = "no choice of changes by --only and --replace applies here: the series has to be changed for this tree"
 _READ_BY_SHELL = re.compile(r"[\"$`\\!]")  # characters that a shell reads inside double quotes, too
 
 
@@ -39,6 +41,9 @@ class RunReport:
         written: what was written, ``None`` for a dry run and after conflicts.
         dry_run: whether nothing was to be written.
         pulls: what will become of each pull request.
+        advice: ways out of conflicts, each of which was planned and applies.
+        next_commands: what to type for each of them.
+        history: what history says about each conflict, by the change's id and the conflict.
         patches: files that ``--format-patch`` wrote.
         notes: sentences about the tree (stand-ins, for a reference tree).
         seconds: wall time of the parts by name.
@@ -51,6 +56,9 @@ class RunReport:
     written: Written | None = None
     dry_run: bool = False
     pulls: tuple[PullFate, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    next_commands: tuple[str, ...] = ()
+    history: Mapping[tuple[str, Conflict], Behind] = field(default_factory=dict)
     patches: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -90,13 +98,19 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "dry_run": report.dry_run,
         "exit_code": int(report.exit_code),
         "changes": [_change_json(report, change, explain=explain) for change in report.plan.changes],
-        "next": list(next_steps(report.plan)),
+        "next": list(map(str, report.advice)),
+        "next_commands": list(report.next_commands),
         "conflicts": [
-            {"change": change.change.id, **_conflict_json(conflict)} for change, conflict in report.plan.conflicts()
+            {
+                "change": change.change.id,
+                **_conflict_json(conflict),
+                **_behind_json(report.history.get((change.change.id, conflict))),
+            }
+            for change, conflict in report.plan.conflicts()
         ],
         "pull_requests": [fate.as_json() for fate in report.pulls],
         "submit_command": report.submit_command or None,
-        "moved_by": dict(report.plan.moved_by),
+        "moved_by": {f"{c.path}: {c.looking_for}": behind.touched for (_, c), behind in report.history.items()},
         "patches": list(report.patches),
         "warnings": list(report.warnings),
         "notes": list(report.notes),
@@ -171,6 +185,13 @@ def _conflict_json(conflict: Conflict) -> dict[str, Any]:
     }
 
 
+def _behind_json(behind: Behind | None) -> dict[str, Any]:
+    return {
+        "last_touched": (behind.touched or None) if behind else None,
+        "anchor_broke": (behind.broke or None) if behind else None,
+    }
+
+
 def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     """The report for a person, line by line, without colours."""
     yield f"{report.plan.series.name}: onto {report.onto.name} ({report.plan.onto[:12]}) in {report.repository.root}"
@@ -189,6 +210,8 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
             yield f"  {fate.position or '-'}  {fate}"
     yield from _conflict_lines(report)
     yield _conclusion(report)
+    for advice, command in zip(report.advice, report.next_commands, strict=True):
+        yield f"{advice}, {_commits(advice.commits)} (next: {command})"
     if "--label" in report.submit_command:
         yield f"to submit it with its labels: {report.submit_command} (first: apply-stack submit-check)"
 
@@ -258,9 +281,8 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
             conflict = edit.outcome.conflict
             if conflict is not None:
                 yield f"  {conflict}"
-                commit = plan.moved_by.get(f"{conflict.path}: {anchor_name(edit.edit)}")
-                if commit:
-                    yield f"    last touched upstream by {commit}"
+                behind = report.history.get((change.change.id, conflict), Behind())
+                yield from (f"    {line}" for line in behind.lines)
             elif change.state is ChangeState.PARTIAL and not change.replaces:
                 what = f"{edit.edit.path}: {edit.edit.describe()}: {edit.outcome.status.value}"
                 yield f"  {what} {edit.outcome.said}".rstrip()
@@ -269,12 +291,12 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
 def _conclusion(report: RunReport) -> str:
     plan, written = report.plan, report.written
     if plan.blocked:
-        steps = "".join(f"; {step}" for step in next_steps(plan))
-        return f"nothing was written; --explain shows every anchor and what is nearest to it{steps}"
+        helpless = "" if report.advice else f"; {_HELPLESS}"
+        return f"nothing was written; --explain shows every anchor and what is nearest to it{helpless}"
     if not plan.commits:
         which = "every change that is applicable" if any(c.unmet for c in plan.changes) else "every change"
         return f"nothing left to apply: the tree has {which}; nothing was written"
-    count = f"{len(plan.commits)} commit{'s' if len(plan.commits) > 1 else ''}"
+    count = _commits(len(plan.commits))
     if written is None:
         return f"dry run: {count} would go onto {report.branch}; nothing was written"
     if not written.moved:
@@ -283,18 +305,8 @@ def _conclusion(report: RunReport) -> str:
     return f"{report.branch} is now at {written.tip[:12]} ({count}){kept}"
 
 
-def next_steps(plan: StackPlan) -> Iterator[str]:
-    """How to go on after a stop, as options of the command."""
-    stopped = [change for change in plan.blocked if change.state.stops and not change.replaces]
-    for change in stopped:
-        yield f"--replace {change.change.id} puts the series' text in the place of the tree's"
-    blocked = {change.change.id for change in plan.blocked}
-    missing: set[str] = set(blocked)
-    for change in plan.changes:  # what needs a change that is left out is left out with it
-        missing |= {change.change.id} if missing & set(change.change.needs) else set()
-    rest = [change.change.id for change in plan.changes if change.change.id not in missing and not change.unmet]
-    if blocked and rest:
-        yield f"{' '.join(f'--only {name}' for name in rest)} leaves out what stops"
+def _commits(count: int) -> str:
+    return f"{count} commit{'s' if count > 1 else ''}"
 
 
 def edit_diff(plan: EditPlan) -> list[str]:

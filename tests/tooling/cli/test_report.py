@@ -80,10 +80,17 @@ def test_a_change_that_stops_can_be_replaced_or_left_out_as_the_report_says(chec
     theirs = TREE[NATIVE_FUNCTIONS].decode().replace("fade_cuda\n", "fade_cuda\n    MPS: fade_metal\n")
     checkout.commit("Register another function", {NATIVE_FUNCTIONS: theirs})
     stopped = checkout.run("--json").require(3)
-    replace, leave_out = stopped.json["next"]
-    assert replace.startswith("--replace fade ")
-    assert leave_out == "--only fade_notes leaves out what stops"
-    assert f"{replace}; {leave_out}" in checkout.run().require(3).out
+    assert stopped.json["next"] == [
+        "--replace fade puts the series' text in the place of the tree's",
+        "--only fade_notes leaves out what stops",
+    ]
+    said = checkout.run().require(3).out.splitlines()[-2:]
+    for line, advice, count, options in zip(
+        said, stopped.json["next"], ("3 commits", "1 commit"), ("--replace fade", "--only fade_notes"), strict=True
+    ):
+        command = f"apply-stack --onto main --repo {checkout.path} --series {checkout.lab.series} {options}"
+        assert line == f"{advice}, {count} (next: {command})"
+        assert f"{command} --json" in stopped.json["next_commands"]
     only = checkout.run("--only", "fade_notes", "--json").require()
     assert [change["id"] for change in only.json["changes"]] == ["fade_notes"]
     done = checkout.run("--replace", "fade", "--json").require()

@@ -11,7 +11,7 @@ import pytest
 
 import sampler_trees as trees
 from edit_bench import blob_id, commit_of, write_series
-from patchstack.cli.apply import Request, run
+from patchstack.cli import Request, run
 from patchstack.errors import UsageError
 from patchstack.git import Repository, Tree
 from patchstack.planning import parts, planner

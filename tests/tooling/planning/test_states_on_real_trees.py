@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from patchstack.cli.apply import Request, run
+from patchstack.cli import Request, run
 from patchstack.edits import Rung, Status
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.errors import TreeError

@@ -228,13 +228,6 @@ def test_all_conflicts_of_all_changes_are_in_one_plan(plan: Plan) -> None:
     assert any("lines 3, 5" in problem for problem in problems)
 
 
-def test_a_conflict_names_the_upstream_commit_that_took_its_anchor_away(plan: Plan) -> None:
-    renamed = {**TREE, LISTS: TREE[LISTS].replace(b'"tint"', b'"tint_v2"')}
-    made = plan(renamed, TREE)
-    (commit,) = made.moved_by.values()
-    assert commit.endswith("Version 1")
-
-
 def test_everything_a_tree_lacks_is_said_at_once(plan: Plan) -> None:
     with pytest.raises(TreeError) as caught:
         plan({NATIVE: TREE[NATIVE], HOST: b"void other() {\n}\n"})

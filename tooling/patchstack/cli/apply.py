@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from patchstack.cli.request import Request
+from patchstack.drift.behind import commits_behind
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
 from patchstack.git.process import GitCommandError
 from patchstack.messages.results import TestRun
-from patchstack.planning import plan_stack
+from patchstack.planning import StackPlan, plan_stack
+from patchstack.planning.advice import advice_for
+from patchstack.planning.memo import Memory
 from patchstack.report import RunReport
 from patchstack.series import load_series
 from patchstack.stack.compose import Composer, Evidence, read_evidence
@@ -21,27 +25,6 @@ from patchstack.stack.execute import check_messages, read_links, trees_of, write
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
 from patchstack.stack.switch import Switch
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for."""
-
-    onto: str
-    repo: Path | None = None
-    reference: str | None = None
-    series: str | None = None
-    branch: str | None = None
-    only: tuple[str, ...] = ()
-    replace: tuple[str, ...] = ()
-    dry_run: bool = False
-    explain: bool = False
-    as_json: bool = False
-    format_patch: Path | None = None
-    checkout: bool = False
-    force: bool = False
-    results: Path | None = None
-    bench: tuple[str, ...] = ()
 
 
 def run(request: Request) -> RunReport:
@@ -67,9 +50,19 @@ def run(request: Request) -> RunReport:
         switch = Switch(repository, branch) if request.checkout else None
         if switch:
             switch.require_possible()
-        plan = plan_stack(repository, series, onto.commit, only=request.only, replace=request.replace)
+        memory = Memory()
+
+        def planned(only: Collection[str], replaced: Collection[str]) -> StackPlan:
+            return plan_stack(repository, series, onto.commit, only=only, replace=replaced, memory=memory)
+
+        plan = planned(request.only, request.replace)
         evidence = read_evidence(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
+        if plan.blocked:
+            advice = advice_for(plan, request.only, request.replace, planned)
+            next_commands = tuple(request.command(only=way.only, replace=way.replace) for way in advice)
+            history = commits_behind(repository, series, plan)
+            report = replace(report, advice=advice, next_commands=next_commands, history=history)
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch, evidence)
         elif not plan.blocked:

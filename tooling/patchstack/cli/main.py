@@ -16,10 +16,11 @@ import click
 
 from patchstack import __version__
 from patchstack.cli import options
-from patchstack.cli.apply import Request, run
+from patchstack.cli.apply import run
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.request import Request
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.git.process import GitCommandError

@@ -84,7 +84,7 @@ class Replay:
 
     def _plan(self, commit: GitCommitHash) -> Mapping[str, Condition]:
         try:
-            plan = plan_stack(self.repository, self._series, commit, ask_history=False, memory=self._memory)
+            plan = plan_stack(self.repository, self._series, commit, memory=self._memory)
             return conditions_of(plan)
         except MissingObjectError as error:  # a file that was not fetched must not pass for one that upstream took away
             error.where = f"{commit[:12]}:{error.where}"

@@ -129,14 +129,12 @@ class StackPlan:
         series: the series.
         onto: the commit the stack is built on.
         changes: bottom of the stack first.
-        moved_by: for a conflicting path and anchor, the upstream commit that last touched it, where history tells.
         seconds: wall time of the parts of planning by name.
     """
 
     series: Series
     onto: GitCommitHash
     changes: tuple[ChangePlan, ...]
-    moved_by: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,6 @@ from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
-from patchstack.planning.history import commits_behind
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.memo import Memory
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
@@ -30,7 +29,6 @@ def plan_stack(
     *,
     only: Collection[str] = (),
     replace: Collection[str] = (),
-    ask_history: bool = True,
     memory: Memory | None = None,
 ) -> StackPlan:
     """Plan the changes of a series on top of a commit.
@@ -38,7 +36,6 @@ def plan_stack(
     Args:
         only: ids of the changes to plan; empty for all.
         replace: ids of the changes that replace what the tree has in their place.
-        ask_history: whether to look for the upstream commit behind each conflict, which can take seconds.
         memory: what was planned before in this process; for plans on many trees.
 
     Raises:
@@ -66,10 +63,9 @@ def plan_stack(
         plans.append(_left_out(change, below, why) if (why := unmet[change.id]) else planner.change(change, below))
     _refuse_unmet_needs(series, plans, unmet, tree)
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
-    moved_by = commits_behind(repository, onto, plans) if ask_history else {}
     total = time.perf_counter() - started
     seconds = {"plan": total - planner.torchgen_s, "torchgen": planner.torchgen_s}
-    return StackPlan(series, onto, tuple(plans), moved_by, seconds)
+    return StackPlan(series, onto, tuple(plans), seconds)
 
 
 def _select(series: Series, only: Collection[str], replace: Collection[str]) -> tuple[Change, ...]:

@@ -36,7 +36,7 @@ def planned_source(
         commit = checkout.resolve_commit(onto)
         if commit is None:
             raise UsageError("no such commit", where=onto)
-        plan = plan_stack(checkout, load_series(series), commit, ask_history=False)
+        plan = plan_stack(checkout, load_series(series), commit)
         found = next((one for one in plan.changes if one.change.id == change), None)
         if found is None:
             known = ", ".join(one.change.id for one in plan.changes)
