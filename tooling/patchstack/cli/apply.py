@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +14,13 @@ from patchstack.drift.behind import commits_behind
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import Repository
 from patchstack.git.process import GitCommandError
-from patchstack.messages.results import TestRun
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.planning.advice import advice_for
 from patchstack.planning.memo import Memory
 from patchstack.report import RunReport
 from patchstack.series import load_series
-from patchstack.stack.compose import Composer, Evidence, read_evidence
-from patchstack.stack.execute import check_messages, read_links, trees_of, write_stack
+from patchstack.stack.compose import Evidence, read_evidence
+from patchstack.stack.execute import rehearse_stack, write_stack
 from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
 from patchstack.stack.switch import Switch
@@ -66,25 +65,17 @@ def run(request: Request) -> RunReport:
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch, evidence)
         elif not plan.blocked:
-            untested = _rehearse(repository, Composer(plan, evidence=evidence))
-            report = replace(report, pulls=read_links(repository, plan, branch).fates, notes=(*notes, *untested))
+            rehearsal = rehearse_stack(
+                repository,
+                plan,
+                branch,
+                force=request.force,
+                identity_may_stand_in=request.reference is not None,
+                evidence=evidence,
+            )
+            report = replace(report, pulls=rehearsal.pulls, notes=(*notes, *rehearsal.notes))
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
-
-
-def _rehearse(repository: Repository, composer: Composer) -> tuple[str, ...]:
-    """Find bad messages and stale results where nothing is written; what there is to say about the results.
-
-    Raises:
-        ManifestError: a message breaks a rule.
-        UsageError: the results are about other trees.
-    """
-    plan = composer.plan
-    runs: Mapping[str, TestRun] = {}
-    if composer.evidence.results and plan.commits:
-        runs = composer.runs(repository.commit(plan.onto).tree, trees_of(repository, plan))
-    check_messages(plan.series, composer.messages(runs))
-    return tuple(composer.untested(runs))
 
 
 def locate(repo: Path | None, reference: str | None) -> tuple[Path, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls import Become, PullFate, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
-from patchstack.stack.checkout import uses_of
+from patchstack.stack.checkout import BranchUse, uses_of
 from patchstack.stack.compose import NOTHING, Composer, Evidence
 from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
 from patchstack.stack.lock import run_lock
@@ -24,7 +25,7 @@ from patchstack.stack.move import backup_ref, move_branch
 from patchstack.stack.objects import ObjectWriter
 from patchstack.stack.record import Made, Record
 from patchstack.stack.refs import read_refs
-from patchstack.stack.signing import SignedCommits
+from patchstack.stack.signing import SignedCommits, unsigned_commit
 from patchstack.stack.switch import Switch
 
 
@@ -61,6 +62,19 @@ class Written:
     pulls: tuple[PullFate, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a run would do that writes nothing.
+
+    Attributes:
+        pulls: what would become of each pull request.
+        notes: sentences about the results that the messages would quote.
+    """
+
+    pulls: tuple[PullFate, ...]
+    notes: tuple[str, ...]
 
 
 def write_stack(
@@ -135,29 +149,75 @@ def write_stack(
     )
 
 
-def read_links(repository: Repository, plan: StackPlan, branch_name: str) -> StackLinks:
-    """What a run would take over from earlier stacks; for a run that writes nothing.
+def rehearse_stack(
+    repository: Repository,
+    plan: StackPlan,
+    branch_name: str,
+    *,
+    force: bool = False,
+    identity_may_stand_in: bool = False,
+    evidence: Evidence = NOTHING,
+) -> Rehearsal:
+    """Everything that :func:`write_stack` may refuse before it writes; the arguments are the same.
+
+    What only writing shows is not seen: a signature that fails, a hook that refuses, another run at work, a full disk.
 
     Raises:
-        RefError: as for :func:`write_stack`.
-        TreeError: the record or the branch cannot be read.
+        PatchstackError: as for :func:`write_stack`.
     """
     made = Record(repository).read()
-    branch = read_branch(repository, read_refs(repository, branch_name), plan.onto, made)
-    return link_stack(repository, plan, branch, made)
+    refs = read_refs(repository, branch_name)
+    if plan.commits:
+        refs.require_writable()
+    branch = read_branch(repository, refs, plan.onto, made)
+    if plan.commits and not force:
+        branch.require_own()
+    links = link_stack(repository, plan, branch, made)
+    composer = Composer(plan, links.by_change, evidence)
+    if not plan.commits:
+        check_messages(plan.series, composer.messages())
+        return Rehearsal(links.fates, tuple(composer.untested({})))
+    onto = repository.commit(plan.onto)
+    signature = read_signature(repository, onto.committed_at, may_stand_in=identity_may_stand_in)
+    uses = uses_of(repository, branch.name)
+    trees = _trees_of(repository, plan) if uses or evidence.results else []
+    runs = composer.runs(onto.tree, trees)
+    messages = composer.messages(runs)
+    check_messages(plan.series, messages)
+    signing = _Signing(repository, branch, signature)
+    if uses and _tip_of(repository, plan.onto, trees, messages, signing) != branch.tip:
+        _refuse_used(repository, branch, None)
+    return Rehearsal(links.fates, tuple(composer.untested(runs)))
 
 
-def trees_of(repository: Repository, plan: StackPlan) -> list[GitTreeHash]:
-    """The trees that the commits of ``plan`` would have, bottom first; the repository's store is not written to.
-
-    Raises:
-        TreeError: there is no room for them.
-    """
+def _trees_of(repository: Repository, plan: StackPlan) -> list[GitTreeHash]:
+    """The trees that the commits of ``plan`` would have, bottom first; the repository's store is not written to."""
     with (
         tempfile.TemporaryDirectory(prefix="apply-stack-") as scratch,
         ObjectWriter(repository, Path(scratch), store=Path(scratch)) as writer,
     ):
         return _write_trees(writer, plan)
+
+
+def _tip_of(
+    repository: Repository,
+    onto: GitCommitHash,
+    trees: Sequence[GitTreeHash],
+    messages: Sequence[Message],
+    signing: _Signing,
+) -> GitCommitHash | None:
+    """The tip that writing the commits would give; ``None`` where one would get a new signature."""
+    parent, known, signature = onto, signing.known(), signing.signature
+    for index, (tree, message) in enumerate(zip(trees, messages, strict=True)):
+        text = message.render()
+        made = known.find(tree, parent, text, signature, index)
+        if made is None and signature.sign:
+            return None
+        content = unsigned_commit(tree, parent, text, signature, index)
+        parent = made or GitCommitHash(
+            repository.git("hash-object", "-t", "commit", "--stdin", stdin=content).decode().strip()
+        )
+    return parent
 
 
 def check_messages(series: Series, messages: tuple[Message, ...]) -> tuple[MessageFinding, ...]:
@@ -194,8 +254,16 @@ def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None) 
         raise RefError(
             f"the branch is {use.doing} in {use.worktree}; moving it would change that worktree under its owner",
             where=branch.name,
-            next_command="git switch to another branch there, --checkout from there, or --branch with another name",
+            next_command=f"{_free_again(use)}, or --branch with another name",
         )
+
+
+def _free_again(use: BranchUse) -> str:
+    """What makes a worktree let go of the branch."""
+    if use.doing == "checked out":
+        return f"git -C {shlex.quote(use.worktree)} switch --detach, or --checkout from there"
+    how = "git bisect reset" if use.doing == "being bisected" else "git rebase --continue or git rebase --abort"
+    return f"finish that there with {how}"
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,17 @@ class SignedCommits:
         self, tree: GitTreeHash, parent: GitCommitHash, message: str, signature: Signature, index: int
     ) -> GitCommitHash | None:
         """The commit that signing these facts would make again, or ``None``."""
-        who = signature.environment(index)
-        lines = [f"tree {tree}", f"parent {parent}"]
-        for role in ("AUTHOR", "COMMITTER"):
-            date = who[f"GIT_{role}_DATE"].removeprefix("@")
-            lines.append(f"{role.lower()} {who[f'GIT_{role}_NAME']} <{who[f'GIT_{role}_EMAIL']}> {date}")
-        text = "\n".join([*lines, "", message])
-        return self._known.get(text.encode(errors="surrogateescape"))
+        return self._known.get(unsigned_commit(tree, parent, message, signature, index))
+
+
+def unsigned_commit(tree: GitTreeHash, parent: GitCommitHash, message: str, signature: Signature, index: int) -> bytes:
+    """The content of the commit object that git would make, without a signature."""
+    who = signature.environment(index)
+    lines = [f"tree {tree}", f"parent {parent}"]
+    for role in ("AUTHOR", "COMMITTER"):
+        date = who[f"GIT_{role}_DATE"].removeprefix("@")
+        lines.append(f"{role.lower()} {who[f'GIT_{role}_NAME']} <{who[f'GIT_{role}_EMAIL']}> {date}")
+    return "\n".join([*lines, "", message]).encode(errors="surrogateescape")
 
 
 def _without_signature(content: bytes) -> bytes:
