@@ -264,6 +264,8 @@ def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     how += f" from blob {outcome.base[:12]}" if outcome.base else ""
     yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
     if not explain:
+        if outcome.note and plan.edit.kind == "replace-definition" and outcome.after is not None:
+            yield f"        {outcome.note}"
         return
     found = f"found at {lines_in_words(outcome.matches, outcome.brought_by)}" if outcome.matches else "no line"
     yield f"        anchor: {outcome.anchor}; {found}; {outcome.status.value}"

@@ -7,7 +7,7 @@ import pytest
 from edit_bench import applied, edit_from, plan_on, tree_of
 from patchstack.edits import Outcome, Status
 from patchstack.errors import ManifestError
-from patchstack.source.text import digest
+from patchstack.source.cxx_digest import code_digest
 
 FRAGMENT = b"void added(int a) {\n  run(a);\n}\n"
 
@@ -219,7 +219,7 @@ class TestReplacement:
 
     def planned(self, source: bytes, known: bytes = OLD) -> Outcome:
         entry = (
-            f"{{kind: replace-definition, path: a.mm, fragment: new, replaces: ['{digest(known)}'], "
+            f"{{kind: replace-definition, path: a.mm, fragment: new, replaces: ['{code_digest(known)}'], "
             "definition: {function: f}}"
         )
         return plan_on(edit_from(entry, {"a.mm": self.NEW}), source)
@@ -236,7 +236,26 @@ class TestReplacement:
         outcome = self.planned(changed)
         assert outcome.status is Status.DIFFERENT
         assert outcome.conflict is not None
-        assert digest(self.OLD.replace(b"return a;", b"return -a;")) in outcome.conflict.problem
+        assert code_digest(self.OLD.replace(b"return a;", b"return -a;")) in outcome.conflict.problem
+
+    def test_accepts_the_old_text_with_other_comments_and_names_those_that_go(self) -> None:
+        source = self.SOURCE.replace(b"// Old.", b"// Older.\n// And wiser.").replace(
+            b"(T a)", b"(\n  /* by value */ T a)"
+        )
+        outcome = self.planned(source)
+        assert outcome.after == self.SOURCE.replace(self.OLD, self.NEW)
+        assert outcome.note == ("comments that go with what it replaces: line 3 (Older. And wiser.), line 7 (by value)")
+
+    def test_says_nothing_of_a_comment_that_the_fragment_has_too(self) -> None:
+        assert self.planned(self.SOURCE.replace(b"// Old.", b"/* New.\n */")).note == ""
+
+    def test_that_differs_in_a_comment_alone_applies(self) -> None:
+        source = self.SOURCE.replace(self.OLD, self.NEW.replace(b"// New.", b"// Newer."))
+        assert self.planned(source).after == self.SOURCE.replace(self.OLD, self.NEW)
+
+    def test_that_is_there_in_other_lines_changes_nothing(self) -> None:
+        source = self.SOURCE.replace(self.OLD, self.NEW.replace(b"return a + 1;", b"return a\n      + 1;"))
+        assert self.planned(source).status is Status.SATISFIED
 
     def test_that_is_there_already_changes_nothing(self) -> None:
         assert self.planned(self.SOURCE.replace(self.OLD, self.NEW)).status is Status.SATISFIED

@@ -13,7 +13,7 @@ from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.errors import ManifestError
 from patchstack.reference import standins
 from patchstack.series import load_series
-from patchstack.source.text import digest
+from patchstack.source.cxx_digest import code_digest, comment_digest
 
 HELPER = "// Half of it.\ntemplate <typename T>\nT half_of(T a) {\n  return a / 2;\n}\n"
 USER = "void run() {\n  half_of(3);\n}\n"
@@ -112,7 +112,7 @@ CALLS = "REGISTER_ROWS(float);\nREGISTER_ROWS(half);\n"
 
 
 def known(text: str) -> str:
-    return f"replaces: ['{digest(text.encode())}']"
+    return f"replaces: ['{code_digest(text.encode())}']"
 
 
 class TestWhatTheHostFindsByName:
@@ -120,11 +120,16 @@ class TestWhatTheHostFindsByName:
         outcome = removed(f"int a;\n\n{KERNEL}\nint b;\n", "{kernel: rows}", known(KERNEL))
         assert (outcome.status, outcome.after) == (Status.APPLIES, b"int a;\n\nint b;\n")
 
-    @pytest.mark.parametrize("more", ["", known(KERNEL + "// later\n")], ids=["no digest", "another digest"])
+    @pytest.mark.parametrize("more", ["", known(KERNEL + "int later;\n")], ids=["no digest", "another digest"])
     def test_is_left_where_it_is_not(self, more: str) -> None:
         outcome = removed(KERNEL, "{kernel: rows}", more)
         assert (outcome.status, outcome.after, outcome.neutral) == (Status.SATISFIED, None, True)
-        assert outcome.said == f"left: not a version the series knows (its digest is {digest(KERNEL.encode())})"
+        assert outcome.said == f"left: not a version the series knows (its digest is {code_digest(KERNEL.encode())})"
+
+    def test_goes_whatever_its_comments_and_line_breaks_are(self) -> None:
+        other = KERNEL.replace("a row", "each row, later").replace("void rows(", "void rows( // the pixels\n    ")
+        outcome = removed(f"int a;\n\n{other}\nint b;\n", "{kernel: rows}", known(KERNEL))
+        assert (outcome.status, outcome.after) == (Status.APPLIES, b"int a;\n\nint b;\n")
 
     def test_a_kernel_is_left_while_a_macro_registers_it(self) -> None:
         outcome = removed(f"{KERNEL}\n{MACRO}{CALLS}", "{kernel: rows}", known(KERNEL))
@@ -211,7 +216,7 @@ def test_of_several_kernels_the_ones_of_a_known_text_go() -> None:
     places = "[{kernel: rows}, {kernel: columns}]"
     outcome = several(f"{KERNEL}\n{other}", places, known(KERNEL))
     assert outcome.after == other.encode()
-    assert outcome.said == f"columns left: not a version the series knows (its digest is {digest(other.encode())})"
+    assert outcome.said == f"columns left: not a version the series knows (its digest is {code_digest(other.encode())})"
 
 
 def test_none_of_several_definitions_being_there_says_nothing_about_the_change() -> None:
@@ -255,7 +260,7 @@ COMMENT = "// What follows halves.\n// All of it.\n"
 
 def test_a_known_comment_between_definitions_goes_along() -> None:
     source = f"int a;\n\n{COMMENT}\n{HELPER}\n// Another.\n\nint b;\n"
-    known_comment = f"comments: ['{digest(COMMENT.encode())}']"
+    known_comment = f"comments: ['{comment_digest(COMMENT.encode())}']"
     assert several(source, "[{function: half_of}]", known_comment).after == b"int a;\n\n// Another.\n\nint b;\n"
     assert several(source, "[{function: half_of}]").after == f"int a;\n\n{COMMENT}\n// Another.\n\nint b;\n".encode()
     assert several(source + USER, "[{function: half_of}]", known_comment).after is None
@@ -271,7 +276,7 @@ def test_helpers_of_upstream_go_in_the_words_the_series_knows_and_stay_where_som
             for place in edit.places:
                 if place.kind == "function":
                     head = re.compile(rb"\b%s\(" % place.name.encode())
-                    edited = head.sub(lambda found: b"/* mine */ " + found.group(), source)
+                    edited = head.sub(lambda found: b"MINE " + found.group(), source)
                     assert f"{place.name} left: not a version the series knows" not in plan_on(edit, source).said
                     assert f"{place.name} left: not a version the series knows" in plan_on(edit, edited).said
 

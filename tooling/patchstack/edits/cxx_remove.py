@@ -12,7 +12,8 @@ from patchstack.edits.cxx_edit import lost_beside, without
 from patchstack.edits.model import Edit, Outcome, Spot, Status
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, parse_cxx
-from patchstack.source.text import digest, line_number, line_start
+from patchstack.source.cxx_digest import code_digest, is_known, is_known_comment
+from patchstack.source.text import line_number, line_start
 
 PRIVATE_SUFFIXES = (".metal", ".mm", ".cpp")
 """Files whose definitions no other file sees; a header's may be used anywhere."""
@@ -109,7 +110,7 @@ class RemoveUnusedDefinition(Edit):
         if not gone:
             return Outcome(Status.SATISFIED, self._anchor, lines, note=note, spots=stays, neutral=True)
         things = [thing for one in gone for thing in one.all]
-        things += [block for block in _comments(file) if digest(file.data[block.start : block.end]) in self.comments]
+        things += [block for block in _comments(file) if self._goes_along(file, block)]
         after = without(file, things)
         lost = lost_beside(file, after, things)
         if lost or (after.broken and not file.broken):
@@ -141,9 +142,12 @@ class RemoveUnusedDefinition(Edit):
         is_any = not (self.replaces or self.written)
         if is_any and one.place.kind not in FOUND_BY_NAME:
             return ""
-        digests = [digest(file.data[file.comment_start(thing) : thing.end]) for thing in one.things]
-        strange = [found for found in digests if found not in (*self.replaces, *self.written)]
-        return f"not a version the series knows (its digest is {strange[0]})" if strange else ""
+        texts = [file.data[file.comment_start(thing) : thing.end] for thing in one.things]
+        strange = [text for text in texts if not is_known(text, (*self.replaces, *self.written))]
+        return f"not a version the series knows (its digest is {code_digest(strange[0])})" if strange else ""
+
+    def _goes_along(self, file: CxxFile, block: Definition) -> bool:
+        return bool(self.comments) and is_known_comment(file.data[block.start : block.end], self.comments)
 
 
 def _beside(file: CxxFile, things: Sequence[Definition]) -> tuple[Definition, ...]:

@@ -12,15 +12,20 @@ from patchstack.edits.cxx_edit import CxxEdit, Located, identity, joined, named,
 from patchstack.edits.model import Outcome, Status
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, parse_cxx
+from patchstack.source.cxx_digest import code_digest, comments_of, is_known
 from patchstack.source.text import (
     Splice,
     apply_splices,
     digest,
     find_lines,
     line_ending,
+    line_number,
     lines_end,
     with_line_ending,
 )
+
+_MOST = 60
+"""Letters of a comment that are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +34,12 @@ class ReplaceDefinition(CxxEdit):
 
     A definition that upstream changed in the meantime is a conflict: replacing it would lose that change unseen. A
     merge from a text that the series knows keeps both changes; :meth:`replace` keeps ours and names what goes.
+    Upstream's comments and line breaks are not part of what is known: they go, and the note names the comments.
 
     Attributes:
-        replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
+        replaces: digests (:func:`patchstack.source.cxx_digest.code_digest`) of the texts that may be replaced.
         written: the same of the texts that earlier changes of the series put there.
+        own_comments: the words of the comments in these texts, which are no loss.
         optional: a tree that has no such definition, or another text of it, is as good: it is left, and a note says so.
             With digests, those texts alone are meant, and none that an earlier change wrote.
     """
@@ -42,6 +49,7 @@ class ReplaceDefinition(CxxEdit):
     noun: ClassVar[str] = "definitions"
     replaces: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    own_comments: tuple[str, ...] = ()
     optional: bool = False
 
     def describe(self) -> str:
@@ -54,16 +62,24 @@ class ReplaceDefinition(CxxEdit):
         if at.hit is None:
             return self._not_found(at)
         old = data[at.hit.start : at.hit.end]
-        if digest(old) == digest(self.fragment.text) or self._is_whole(data, at.hit):
+        if self._is_ours(old) or self._is_whole(data, at.hit):
             return Outcome(Status.SATISFIED, anchor, at.lines)
         # Where upstream and an earlier change have one name for two things, the digests say which is meant.
         known = self.replaces if self.optional and self.replaces else (*self.replaces, *self.written)
-        if digest(old) not in known:
-            problem = f"{self.place.name} is not a version the series knows (its digest is {digest(old)})"
+        if not is_known(old, (*known, code_digest(self.fragment.text))):  # ours may have other comments
+            problem = f"{self.place.name} is not a version the series knows (its digest is {code_digest(old)})"
             if self.optional:
                 return Outcome(Status.SATISFIED, anchor, at.lines, note=f"left: {problem}", neutral=True)
             return self.failed(anchor, problem, matches=at.lines, status=Status.DIFFERENT)
         return self._put(tree, at, at.hit)
+
+    def _is_ours(self, old: bytes) -> bool:
+        """Whether a definition is the fragment's, line breaks aside."""
+        new = self.fragment.text
+        if digest(old) == digest(new):
+            return True
+        same_comments = [words for _, words in comments_of(old)] == [words for _, words in comments_of(new)]
+        return same_comments and code_digest(old) == code_digest(new)
 
     def _is_whole(self, data: bytes, hit: Hit) -> bool:
         """Whether the definition is the fragment's, with all that the fragment has beside it."""
@@ -79,7 +95,17 @@ class ReplaceDefinition(CxxEdit):
         problem = self._verify(at.file, parse_cxx(after), hit)
         if problem:
             return self.failed(str(self.place), problem, matches=at.lines)
-        return Outcome(Status.APPLIES, str(self.place), at.lines, rung=self.rung(tree), after=after)
+        note = self._lost_comments(data, hit)
+        return Outcome(Status.APPLIES, str(self.place), at.lines, rung=self.rung(tree), after=after, note=note)
+
+    def _lost_comments(self, data: bytes, hit: Hit) -> str:
+        """What upstream's comments say that neither the fragment nor an earlier change has; empty for nothing."""
+        kept = {*self.own_comments, *(words for _, words in comments_of(self.fragment.text))}
+        above = line_number(data, hit.start) - 1
+        lost = [(above + line, words) for line, words in comments_of(data[hit.start : hit.end]) if words not in kept]
+        told = [f"line {line} ({words if len(words) <= _MOST else words[:_MOST] + '...'})" for line, words in lost[:3]]
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        return f"comments that go with what it replaces: {', '.join(told)}{more}" if lost else ""
 
     def replace(self, tree: Tree) -> Outcome:
         planned = self.plan(tree)

@@ -106,13 +106,13 @@ def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
 
 
 def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
-    """The texts that may go, by digest."""
+    """The texts that may go, by digest: of their tokens, or (as manifests of before have it) of the whole text."""
     digests = section.texts(key)
-    if not all(re.fullmatch("sha256:[0-9a-f]{16}", digest) for digest in digests):
+    if not all(re.fullmatch("(?:tokens|sha256):[0-9a-f]{16}", digest) for digest in digests):
         raise section.error(
             "a text that may go is named by its digest",
             line=section.line_of(key),
-            expected=f"'{key}' with 'sha256:' and 16 hexadecimal digits for each",
+            expected=f"'{key}' with 'tokens:' and 16 hexadecimal digits for each",
         )
     return digests
 

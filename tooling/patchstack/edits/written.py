@@ -16,7 +16,7 @@ from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.model import Edit
 from patchstack.source.cxx import parse_cxx
-from patchstack.source.text import digest
+from patchstack.source.cxx_digest import code_digest, comments_of
 
 
 def with_written(edits: Iterable[Edit], earlier: Iterable[Edit]) -> tuple[Edit, ...]:
@@ -34,8 +34,12 @@ def _with_written(edit: Edit, earlier: Iterable[Edit]) -> Edit:
         return edit
     texts = [_text(other) for other in earlier if other.path == edit.path]
     places = (edit.place,) if isinstance(edit, ReplaceDefinition) else edit.places
-    written = tuple(dict.fromkeys(found for place in places for text in texts for found in _digests(text, place)))
-    return dataclasses.replace(edit, written=written)
+    known = [found for place in places for text in texts for found in _definitions(text, place)]
+    written = tuple(dict.fromkeys(map(code_digest, known)))
+    if isinstance(edit, RemoveUnusedDefinition):
+        return dataclasses.replace(edit, written=written)
+    comments = tuple(dict.fromkeys(words for text in known for _, words in comments_of(text)))
+    return dataclasses.replace(edit, written=written, own_comments=comments)
 
 
 def _text(edit: Edit) -> bytes:
@@ -45,14 +49,14 @@ def _text(edit: Edit) -> bytes:
     return edit.content if isinstance(edit, CreateFile) and edit.path.endswith(CXX_SUFFIXES) else b""
 
 
-def _digests(text: bytes, place: CxxPlace) -> Iterator[str]:
-    """Digests of the definitions of a name in a text; the scope is that of the place where the text lands."""
+def _definitions(text: bytes, place: CxxPlace) -> Iterator[bytes]:
+    """The definitions of a name in a text; the scope is that of the place where the text lands."""
     name = _last_part(place.name)
     if name.encode() in text:
         file = parse_cxx(text)
         for found in file.definitions:
             if (found.kind, _last_part(found.name)) == (place.kind, name):
-                yield digest(file.data[file.comment_start(found) : found.end])
+                yield file.data[file.comment_start(found) : found.end]
 
 
 def _last_part(name: str) -> str:
