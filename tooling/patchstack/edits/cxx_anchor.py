@@ -37,6 +37,7 @@ class CxxPlace:
         scope: the namespace and types around it; ``None`` accepts any.
         matches: how many there must be.
         pick: which of several is meant, ``first`` or ``last``.
+        inside_if: whether what is put beside a definition belongs into the ``#if`` around that.
     """
 
     relation: str
@@ -45,6 +46,7 @@ class CxxPlace:
     scope: str | None = None
     matches: int = 1
     pick: str = "first"
+    inside_if: bool = False
 
     def __str__(self) -> str:
         what = "the file" if self.kind == "file" else f"{self.kind.replace('_', ' ')} {self.name}"
@@ -97,9 +99,10 @@ def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
         raise inner.error("'matches' must be a whole number from 1", line=inner.line_of("matches"), found=count)
     if pick not in ("first", "last"):
         raise inner.error("'pick' must be first or last", line=inner.line_of("pick"), found=pick)
+    inside_if = inner.flag("inside_if")
     _check_goes_together(inner, relation, kind)
     inner.finish()
-    return CxxPlace(relation, kind, name, scope, int(count), pick)
+    return CxxPlace(relation, kind, name, scope, int(count), pick, inside_if)
 
 
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
@@ -147,6 +150,37 @@ def scope_of(file: CxxFile, place: CxxPlace, hit: Hit) -> str:
     if isinstance(hit.thing, Definition):
         return hit.thing.qualified if inside else hit.thing.scope
     return file.scope_at(hit.start) if hit.thing else ""
+
+
+def outside_conditionals(file: CxxFile, hit: Hit) -> tuple[int, int]:
+    """Where the thing begins and ends, or the outermost ``#if`` around it that is inside the scope of the thing.
+
+    What is put beside a definition is for more than that definition is compiled for. An ``#if`` around all that its
+    scope has, such as an include guard, is none that the thing alone is in.
+    """
+    if not isinstance(hit.thing, (Definition, Namespace)):
+        return hit.start, hit.end
+    start, end = hit.start, hit.end
+    for conditional in file.conditionals:
+        opening, closing = file.extent(conditional)
+        if opening <= start and end <= closing:
+            if not _is_of_the_thing(file, hit.thing, opening, closing):
+                break
+            start, end = file.comment_above(opening), closing
+    return start, end
+
+
+def _is_of_the_thing(file: CxxFile, thing: Definition | Namespace, opening: int, closing: int) -> bool:
+    """Whether a conditional is inside the scope of a thing and has not all that this scope has."""
+    types = [(d.body_start, d.body_end) for d in file.definitions if d.body_start >= 0]
+    bodies = [*types, *((n.body_start, n.body_end) for n in file.namespaces)]
+    if any(start <= thing.start < end and not (start <= opening and closing <= end) for start, end in bodies):
+        return False
+    things: list[Definition | Namespace] = [*file.namespaces, *(d for d in file.definitions if d.kind != "macro")]
+    code = [other for other in things if other.scope == thing.scope]
+    if any(not opening <= other.start < closing for other in code):
+        return True
+    return len(code) < 2 and not file.is_guard(opening)
 
 
 def nearest_to(file: CxxFile, place: CxxPlace) -> list[Spot]:

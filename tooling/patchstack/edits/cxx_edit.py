@@ -22,6 +22,7 @@ from patchstack.source.text import (
     line_end,
     line_start,
     lines_end,
+    text_start,
 )
 
 CXX_SUFFIXES = (".metal", ".mm", ".h", ".cpp")
@@ -131,12 +132,25 @@ def piece_of(file: CxxFile, path: str, found: Definition, *, in_a_tree: bool = T
 
 def without(file: CxxFile, gone: Iterable[Definition]) -> CxxFile:
     """The file without some definitions, the comments directly above them and one run of blank lines each."""
-    return parse_cxx(apply_splices(file.data, [_removal(file, found) for found in outermost(gone)]))
+    return parse_cxx(apply_splices(file.data, [_removal(file.data, *run) for run in _runs(file, outermost(gone))]))
 
 
-def _removal(file: CxxFile, found: Definition) -> Splice:
-    start, end = file.comment_start(found), found.end
-    return Splice(start, _behind_blanks(file.data, start, end), b"")
+def _runs(file: CxxFile, gone: Iterable[Definition]) -> list[tuple[int, int]]:
+    """Where the definitions stand; those with nothing but blank lines between them are one run."""
+    runs: list[tuple[int, int]] = []
+    for found in gone:
+        start, end = file.comment_start(found), found.end
+        if runs and not file.data[runs[-1][1] : start].strip():
+            start = runs.pop()[0]
+        runs.append((start, end))
+    return runs
+
+
+def _removal(data: bytes, start: int, end: int) -> Splice:
+    stop = _behind_blanks(data, start, end)
+    while stop == len(data) and start > text_start(data) and not data[line_start(data, start - 1) : start].strip():
+        start = line_start(data, start - 1)  # the file does not end with blank lines
+    return Splice(start, stop, b"")
 
 
 def _behind_blanks(data: bytes, start: int, end: int) -> int:

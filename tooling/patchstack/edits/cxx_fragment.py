@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, scope_of
+from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, outside_conditionals, scope_of
 from patchstack.edits.cxx_edit import (
     CxxEdit,
     Located,
@@ -22,6 +22,7 @@ from patchstack.edits.cxx_edit import (
     without_loose_lines,
 )
 from patchstack.edits.model import Merge, Outcome, Status
+from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.git import Tree
 from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
 from patchstack.source.pieces import gathered
@@ -30,16 +31,14 @@ from patchstack.source.text import (
     apply_splices,
     find_lines,
     line_end,
-    line_ending,
     line_start,
     lines_end,
     text_start,
-    with_line_ending,
 )
 
 _REACH = 400  # how far back the line before an insertion is looked at
-_BLANK_OR_OPENED = re.compile(rb"(?:\n|^)[ \t]*\r?\n\Z|\{[^\n{}]*\n\Z")
-_BLANK_OR_CLOSED = re.compile(rb"[ \t]*(?:\r?\n|\}[^\n]*(?:\n|\Z))")
+_OPENED = re.compile(rb"\{[^\n{}]*\n\Z")
+_CLOSED = re.compile(rb"[ \t]*\}[^\n]*(?:\n|\Z)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +46,7 @@ class PlaceCxxFragment(CxxEdit):
     """Insert a fragment; the bytes before and behind it stay.
 
     Attributes:
+        spacing: the blank lines around it.
         replaces: definitions of upstream's own that go when the change is to replace upstream's (:meth:`replace`),
             beside those of the fragment's names; ones that a tree does not have are none to miss.
     """
@@ -54,6 +54,7 @@ class PlaceCxxFragment(CxxEdit):
     kind: ClassVar[str] = "place-fragment"
     merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
     noun: ClassVar[str] = "places"
+    spacing: Spacing = USUAL
     replaces: tuple[CxxPlace, ...] = ()
 
     def describe(self) -> str:
@@ -196,29 +197,24 @@ class PlaceCxxFragment(CxxEdit):
         return None
 
     def _splice(self, file: CxxFile, hit: Hit) -> Splice:
-        data = file.data
-        ending = line_ending(data)
-        text = with_line_ending(self.fragment.text, ending)
         at = self._offset(file, hit)
-        if at > text_start(data) and not data[:at].endswith(b"\n"):
-            text = ending + text
+        return self.spacing.splice(file.data, at, self.fragment.text, self._usual_blanks(file.data, at, hit))
+
+    def _usual_blanks(self, data: bytes, at: int, hit: Hit) -> tuple[int, int]:
+        """One blank line on each side of a definition, none beside a brace; none around members and include lines."""
         has_members = isinstance(hit.thing, Definition) and self.place.relation in ("start_of", "end_of")
         if has_members or parse_cxx(self.fragment.text).has_only_includes:
-            return Splice(at, at, text)
-        if data[text_start(data) : at].strip() and not _BLANK_OR_OPENED.search(data, max(at - _REACH, 0), at):
-            text = ending + text
-        if data[at:].strip() and not _BLANK_OR_CLOSED.match(data, at):
-            text += ending
-        return Splice(at, at, text)
+            return 0, 0
+        opened = bool(_OPENED.search(data, max(at - _REACH, 0), at))
+        return int(not opened), int(not _CLOSED.match(data, at))
 
     def _offset(self, file: CxxFile, hit: Hit) -> int:
         place, thing = self.place, hit.thing
         if place.relation == "into":
             return self._sorted_offset(file, hit)
-        if place.relation == "before":
-            return hit.start
-        if place.relation == "after":
-            return hit.end
+        if place.relation in ("before", "after"):
+            start, end = (hit.start, hit.end) if place.inside_if else outside_conditionals(file, hit)
+            return start if place.relation == "before" else end
         if not isinstance(thing, (Namespace, Definition)):
             return len(file.data) if place.relation == "end_of" else text_start(file.data)
         if place.relation == "end_of":

@@ -19,6 +19,7 @@ from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.regenerate import RegenerateShim
+from patchstack.edits.spacing import load_spacing
 from patchstack.manifest.overlay import Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import parse_cxx
@@ -79,7 +80,8 @@ def _create(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
 
 def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
-    path = shared["path"]
+    spacing = load_spacing(section)
+    fragment, path = spacing.of(fragment), shared["path"]
     if path.endswith(CXX_SUFFIXES):
         place = load_place(section)
         if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
@@ -88,9 +90,10 @@ def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
                 line=section.line_of("fragment"),
             )
         replaces = tuple(load_definition(item) for item in section.sections("replaces", "what goes", required=False))
-        return PlaceCxxFragment(**shared, fragment=fragment, place=place, replaces=replaces)
+        return PlaceCxxFragment(**shared, fragment=fragment, place=place, spacing=spacing, replaces=replaces)
     if path.endswith(".py"):
-        return PlacePythonFragment(**shared, fragment=fragment, steps=load_steps(section, "end_of", ends_with="class"))
+        steps = load_steps(section, "end_of", ends_with="class")
+        return PlacePythonFragment(**shared, fragment=fragment, spacing=spacing, steps=steps)
     raise section.error(
         f"fragments cannot be placed in '{path}'",
         line=section.line_of("path"),
@@ -100,6 +103,7 @@ def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
 
 def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
+    fragment = load_spacing(section, has_lines=False).of(fragment)
     place = load_place(section, keys=("definition",))
     optional = section.flag("optional")
     return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section), optional=optional)

@@ -13,12 +13,13 @@ from patchstack.edits.model import Merge, Outcome, Status
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
 from patchstack.edits.python_member import member_removal
+from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.edits.structure import python_facts, structural_problem
 from patchstack.git import Tree
 from patchstack.manifest.overlay import Fragment
 from patchstack.source.pieces import Piece, gathered
 from patchstack.source.python import Member, PythonFile, parse_python
-from patchstack.source.text import Splice, find_lines, line_end, line_ending, line_start, with_line_ending
+from patchstack.source.text import Splice, find_lines, line_end, line_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +28,13 @@ class PlacePythonFragment(PythonEdit):
 
     Attributes:
         fragment: the members, indented as they land.
+        spacing: the blank lines around them.
     """
 
     kind: ClassVar[str] = "place-fragment"
     merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
     fragment: Fragment
+    spacing: Spacing = USUAL
 
     def describe(self) -> str:
         return f"add '{self.fragment.name}' at the end of {describe_steps(self.steps)}"
@@ -105,12 +108,7 @@ class PlacePythonFragment(PythonEdit):
         return None
 
     def _splice(self, file: PythonFile, node: Node) -> Splice:
-        ending = line_ending(file.data)
-        at = file.class_end(node)
-        text = ending + with_line_ending(self.fragment.text, ending)
-        if not file.data[:at].endswith(b"\n"):
-            text = ending + text
-        return Splice(at, at, text)
+        return self.spacing.splice(file.data, file.class_end(node), self.fragment.text, (1, 0))
 
     def _verify(self, before: PythonFile, file: PythonFile) -> str:
         """On the parsed result: the class has its old members and then the new ones, and nothing else moved."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
+from patchstack.source.cxx_conditionals import Conditional
 from patchstack.source.cxx_mask import Skeleton, skeleton
 from patchstack.source.text import Splice, apply_splices, line_end, line_number, line_start, text_start
 
@@ -17,6 +18,7 @@ _INCLUDE = re.compile(rb"\s*#\s*(?:include|import)\s*[<\"]([^>\"]+)[>\"]")
 _NOTHING = re.compile(rb"\s*")
 _ATTRIBUTES = re.compile(rb"\s*(?:\[\[[^\n]*\]\]\s*)?")
 _DEFINE = re.compile(rb"\s*#\s*define\s+(\w+)")
+_GUARD = re.compile(rb"[ \t]*#[ \t]*ifndef[ \t]+(\w+)\s*\n\s*#[ \t]*define[ \t]+\1\b")
 _BRACE = re.compile(rb"[{}]")
 _SEMICOLON = re.compile(rb"[ \t]*;")
 _TYPES = {
@@ -110,6 +112,7 @@ class CxxFile:
         includes: all include lines.
         namespaces: all namespaces, in the order they are opened.
         definitions: all named definitions outside functions, in order.
+        conditionals: every ``#if`` to its ``#endif``, inner ones before those around them.
         prototypes: declarations of functions without a body, outside types and functions, in order.
         braces_pair: whether braces and ``#if`` pair; where they do, scopes are right even in a file that is ``broken``.
         broken: whether the grammar met something it could not read outside function bodies, or an ``#if`` has no end.
@@ -123,7 +126,7 @@ class CxxFile:
         self.uncommented = found.uncommented
         self._comments = found.comments
         self._kernels = found.kernels
-        self._conditionals = found.conditionals
+        self.conditionals = tuple(found.conditionals)
         self.braces_pair = found.conditionals_pair and _pair(found.text)
         self.broken = tree.root_node.has_error or not found.conditionals_pair
         self.includes = tuple(self._find_includes(found))
@@ -156,13 +159,26 @@ class CxxFile:
     def conditions_at(self, offset: int) -> tuple[str, ...]:
         """The preprocessor branches that enclose ``offset``, outermost first: opening line and number of the branch."""
         found = []
-        for conditional in reversed(self._conditionals):
+        for conditional in reversed(self.conditionals):
             for number, branch in enumerate(conditional.branches, 1):
                 if branch.start <= offset < branch.end:
                     opening = conditional.branches[0].start
                     line = self.uncommented[self.uncommented.rfind(b"#", 0, opening) : opening].replace(b"\\\n", b" ")
                     found.append(f"{' '.join(line.decode(errors='replace').split())}, branch {number}")
         return tuple(found)
+
+    def extent(self, conditional: Conditional) -> tuple[int, int]:
+        """Where the line of an ``#if`` begins, and where that of its ``#endif`` ends."""
+        sign = self.uncommented.rfind(b"#", 0, conditional.branches[0].start)
+        return line_start(self.data, sign), line_end(self.data, conditional.end)
+
+    def is_guard(self, opening: int) -> bool:
+        """Whether the ``#ifndef`` at an offset is followed by the ``#define`` of an include guard."""
+        return _GUARD.match(self.uncommented, opening) is not None
+
+    def comment_above(self, start: int) -> int:
+        """Offset of the comment lines directly above a line, or the line's own without any."""
+        return self._lines_above(start, _NOTHING)
 
     def comment_start(self, definition: Definition) -> int:
         """Offset of the comment lines directly above a definition, or its own start without any."""
