@@ -13,7 +13,7 @@ from patchstack.edits import Edit, Outcome
 from patchstack.edits.load import load_edit
 from patchstack.git import GitCommitHash, GitTreeHash, Repository, Tree
 from patchstack.manifest.overlay import Overlay
-from patchstack.manifest.section import read_manifest
+from patchstack.manifest.section import read_manifest, read_whole
 from patchstack.series import Series, load_series
 
 EMPTY_TREE = GitTreeHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -86,7 +86,8 @@ def edit_from(entry: str, fragments: Mapping[str, bytes] | None = None) -> Edit:
             mark = b"#" if path.endswith(".py") else b"//"
             is_whole = b"fragment:" in content or "create-file" in entry
             file.write_bytes(content if is_whole else mark + b" fragment: new\n" + content + mark + b" end fragment\n")
-        return load_edit(read_manifest(folder / "edit.yaml"), Overlay(folder / "overlay"))
+        overlay = Overlay(folder / "overlay")
+        return read_whole(read_manifest(folder / "edit.yaml"), lambda section: load_edit(section, overlay))
 
 
 def plan_on(edit: Edit, data: bytes) -> Outcome:

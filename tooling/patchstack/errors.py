@@ -7,7 +7,9 @@ to type next. The parts are kept apart so that ``--json`` can report them withou
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class ExitCode(enum.IntEnum):
@@ -50,7 +52,11 @@ class PatchstackError(Exception):
             text += f" (next: {self.next_command})"
         return text
 
-    def as_json(self) -> dict[str, str]:
+    def each(self) -> Sequence[PatchstackError]:
+        """The errors that this one stands for: itself, unless it is several."""
+        return (self,)
+
+    def as_json(self) -> dict[str, Any]:
         """The same facts as a flat mapping of strings, for ``--json``."""
         return {
             "problem": self.problem,
@@ -75,6 +81,29 @@ class ManifestError(PatchstackError):
 
     def __post_init__(self) -> None:
         self.exit_code = ExitCode.USAGE
+
+    def each(self) -> Sequence[ManifestError]:
+        return (self,)
+
+
+@dataclass
+class ManifestErrors(ManifestError):
+    """Several things are wrong with a series; the first one is what this error itself says.
+
+    Attributes:
+        errors: all of them, by file and line.
+    """
+
+    errors: tuple[ManifestError, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+    def each(self) -> Sequence[ManifestError]:
+        return self.errors
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.errors[0].as_json(), "errors": [error.as_json() for error in self.errors]}
 
 
 @dataclass

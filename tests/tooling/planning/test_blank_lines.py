@@ -1,4 +1,4 @@
-"""What the series leaves on real trees has no two blank lines in a row, which PyTorch's clang-format settings refuse."""
+"""What the series leaves on real trees has no two blank lines in a row, which clang-format settings of PyTorch refuse."""
 
 from __future__ import annotations
 

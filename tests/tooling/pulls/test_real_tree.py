@@ -64,7 +64,8 @@ class Workshop:
             shutil.copy(message, self.series)
         overlay = self.series / "overlay"
         shutil.copytree(data_root() / "aten_overlay", overlay, dirs_exist_ok=True)
-        (overlay / "docs").mkdir(exist_ok=True)
+        shutil.rmtree(overlay / "docs", ignore_errors=True)
+        (overlay / "docs").mkdir()
         for name in extra:
             manifest += EXTRA.format(name=name)
             (self.series / f"{name}.md").write_text(f"What a sampler does at {name}.\n")

@@ -27,7 +27,6 @@ def fragment(name: str, text: str) -> bytes:
 
 OVERLAY = {
     "a.h": b"int a;\n",
-    "c.h": b"int nothing;\n",
     "b.mm": fragment("run", "int run;") + fragment("stop", "int stop;"),
     "second/c.h": b"int c;\n",
     "second/b.mm": fragment("run", "long run;"),
@@ -46,12 +45,16 @@ def test_a_change_takes_its_layers_text_before_the_rest(tmp_path: Path) -> None:
 
 def test_without_the_layer_the_second_change_would_bring_the_firsts_text(tmp_path: Path) -> None:
     """The seeded fault."""
-    series = write_series(tmp_path / "s", MANIFEST.replace("overlay: second, ", ""), OVERLAY)
+    overlay = {name: text for name, text in OVERLAY.items() if not name.startswith("second")} | {"c.h": b"int c;\n"}
+    series = write_series(tmp_path / "s", MANIFEST.replace("overlay: second, ", ""), overlay)
     assert vars(series.changes[1].edits[1])["fragment"].text == b"int run;\n"
 
 
 def test_a_layer_is_not_seen_through_another_one(tmp_path: Path) -> None:
-    overlay = write_series(tmp_path / "s", MANIFEST, {**OVERLAY, "third/b.mm": fragment("leap", "int leap;")}).overlay
+    write_series(tmp_path / "s", MANIFEST, OVERLAY)
+    (tmp_path / "s/overlay/third").mkdir()
+    (tmp_path / "s/overlay/third/b.mm").write_bytes(fragment("leap", "int leap;"))
+    overlay = Overlay(tmp_path / "s/overlay")
     assert overlay.layered("third", "here").fragment("b.mm", "leap", "here").text == b"int leap;\n"
     with pytest.raises(ManifestError, match="run, stop") as caught:
         overlay.layered("third", "here").layered("second", "here").fragment("b.mm", "leap", "here")

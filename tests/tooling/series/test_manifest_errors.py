@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from patchstack.cli import main
-from patchstack.errors import ExitCode, ManifestError, UsageError
+from patchstack.errors import ExitCode, ManifestError, ManifestErrors, UsageError
 from patchstack.series import load_series
 
 MANIFEST = """\
@@ -98,6 +100,10 @@ def pipe(name: str) -> Callable[[Path], None]:
         os.mkfifo(folder / name)
 
     return make
+
+
+def without_overlay(folder: Path) -> None:
+    shutil.rmtree(folder / "overlay")
 
 
 BOMB = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, *a{n - 1}, *a{n - 1}' if n else 'x'}]\n" for n in range(24))
@@ -316,7 +322,27 @@ MISTAKES = {
     "an overlay folder that is a link": Mistake(
         "series.yaml:17", "symbolic link", act=link("overlay/kernels", "kernels")
     ),
-    "an overlay that is a link": Mistake("series.yaml:17", "symbolic link", act=link("overlay", "overlay")),
+    "an overlay that is a link": Mistake("overlay", "no symbolic link", act=link("overlay", "overlay")),
+    "no overlay": Mistake("overlay", "the series has no overlay; expected a folder", act=without_overlay),
+    "an overlay file that no edit names": Mistake(
+        "overlay/ops/Tnt.mm",
+        "no edit names; expected an edit of ops/Tint.mm",
+        files={"overlay/ops/Tnt.mm": b"int a;\n"},
+    ),
+    "a fragment that no edit places": Mistake(
+        "overlay/ops/Tint.mm:5",
+        "no edit places fragment 'tint_cpu'; found edits for tint_mps",
+        files={
+            "overlay/ops/Tint.mm": FILES["overlay/ops/Tint.mm"].encode()
+            + b"// fragment: tint_cpu\nint a;\n// end fragment\n"
+        },
+    ),
+    "ops without the op that gets a dispatch entry": Mistake(
+        "series.yaml:3",
+        "change 'one' adds a dispatch entry of tint, and its 'ops' do not have it; expected tint, found tnit",
+        "ops: [tint]",
+        "ops: [tnit]",
+    ),
     "a message that is a link": Mistake("series.yaml:5", "is a symbolic link", act=link("one.md", "x")),
     "a manifest that is a link": Mistake(
         "series.yaml", "the manifest is a symbolic link", act=link("series.yaml", "x")
@@ -397,7 +423,7 @@ MISTAKES = {
         "fragments cannot be placed in",
         "path: ops/Tint.mm\n        fragment",
         "path: ops/Tint.txt\n        fragment",
-        files={"overlay/ops/Tint.txt": FILES["overlay/ops/Tint.mm"].encode()},
+        files={"overlay/ops/Tint.txt": FILES["overlay/ops/Tint.mm"].encode(), "overlay/ops/Tint.mm": None},
     ),
     "a marker without a path": Mistake(
         "series.yaml:30",
@@ -465,6 +491,89 @@ def test_the_command_ends_with_status_2_and_one_line(folder: Path, capsys: pytes
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == f"apply-stack: {folder}/series.yaml:22: two changes have the id 'one'; found also line 3\n"
+
+
+MANY = MANIFEST
+for _old, _new in (
+    ("id: one", "id: One!"),
+    ("    message: one.md", "    mesage: one.md"),
+    ("ops: [tint]", "ops: tint"),
+    ("op: tint", "opp: tint"),
+    ("kernels/Tint.metal", "../Tint.metal"),
+    ("fragment: tint_mps", "fragment: tint_cpu"),
+    ("{function: shade_mps}", "{function: f, matches: 0, pick: middle}"),
+    ("        reason: the host function\n", ""),
+    ("entry: '\"tint\"'", "entry: '\"tint'\n        with_comment: maybe\n        other: 1"),
+):
+    assert _old in MANY
+    MANY = MANY.replace(_old, _new, 1)
+
+
+def test_all_mistakes_come_at_once_in_the_order_of_the_lines(folder: Path) -> None:
+    (folder / "series.yaml").write_text(MANY + "extra: 1\n")
+    (folder / "two.md").write_bytes(b"\n")
+    with pytest.raises(ManifestErrors) as caught:
+        load_series(str(folder))
+    told = [(error.where.removeprefix(f"{folder}/"), error.problem) for error in caught.value.each()]
+    assert told == [
+        ("series.yaml:3", "'One!' cannot be an id"),
+        ("series.yaml:3", "a change needs the key 'message'"),
+        ("series.yaml:5", "unknown key 'mesage' in a change"),
+        ("series.yaml:6", "'ops' must be a list of texts"),
+        ("series.yaml:11", "an edit needs the key 'op'"),
+        ("series.yaml:13", "unknown key 'opp' in an edit"),
+        ("series.yaml:17", "the path '../Tint.metal' leaves the tree"),
+        ("series.yaml:20", f"the overlay file {folder}/overlay/ops/Tint.mm has no fragment 'tint_cpu'"),
+        ("series.yaml:21", "'matches' must be a whole number from 1"),
+        ("series.yaml:21", "'pick' must be first or last"),
+        ("series.yaml:27", "a requirement needs the key 'reason'"),
+        ("series.yaml:35", "'entry' is not one Python expression"),
+        ("series.yaml:36", "'with_comment' must be true or false"),
+        ("series.yaml:37", "unknown key 'other' in an edit"),
+        ("series.yaml:38", "unknown key 'extra' in the series"),
+        ("two.md:1", "the message is empty"),
+    ]
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_the_command_prints_a_line_for_each_and_lists_them_as_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "series.yaml").write_text(MANIFEST.replace("ops: [tint]", "ops: tint") + "extra: 1\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["--onto", "main", "--series", str(folder), "--json"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        f"apply-stack: {folder}/series.yaml:6: 'ops' must be a list of texts; found 'tint'",
+        (
+            f"apply-stack: {folder}/series.yaml:37: unknown key 'extra' in the series; "
+            "expected one of bases, changes, format"
+        ),
+    ]
+    error = json.loads(said.out)["error"]
+    assert (error["where"], [one["where"].rpartition(":")[2] for one in error["errors"]]) == (
+        f"{folder}/series.yaml:6",
+        ["6", "37"],
+    )
+
+
+def test_a_readme_in_the_overlay_and_hidden_files_are_context(folder: Path) -> None:
+    write(folder / "overlay", {"README.md": b"What this is.\n", "ops/README": b"More.\n", ".clang-format": b"{}\n"})
+    assert len(load_series(str(folder)).changes) == 2
+
+
+def test_a_series_in_a_folder_of_several_takes_the_overlay_beside_it(tmp_path: Path) -> None:
+    files = {name.replace("overlay/", ""): text.encode() for name, text in FILES.items() if "overlay" in name}
+    write(tmp_path / "aten_overlay", files)
+    for name in ("paint", "other"):
+        write(tmp_path / "patches" / name, {n: text.encode() for n, text in FILES.items() if "overlay" not in n})
+    write(tmp_path / "aten_overlay", {"ops/Mine.mm": b"int a;\n"})
+    series = load_series(str(tmp_path / "patches" / "paint"))
+    assert series.overlay.root == tmp_path / "aten_overlay"
+    shutil.rmtree(tmp_path / "patches" / "other")
+    with pytest.raises(ManifestError, match="a file that no edit names"):
+        load_series(str(tmp_path / "patches" / "paint"))
 
 
 def test_everything_the_overlay_holds_is_read_on_load_and_not_later(folder: Path) -> None:

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -115,7 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=None if arguments is None else list(arguments), prog_name="apply-stack", standalone_mode=False
         )
     except PatchstackError as error:
-        _complain(str(error), error.as_json(), error.exit_code, as_json=wants_json)
+        *others, last = error.each()
+        for other in others:
+            _say(str(other))
+        _complain(str(last), error.as_json(), error.exit_code, as_json=wants_json)
     except GitCommandError as error:
         unusable = TreeError("a git command failed", found=str(error), next_command="git fsck")
         _complain(str(unusable), unusable.as_json(), unusable.exit_code, as_json=wants_json)
@@ -141,9 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
 
 
-def _complain(text: str, facts: dict[str, str], code: int, *, as_json: bool) -> None:
+def _say(text: str) -> None:
     one_line = text.replace("\n", "\\n")
     click.echo(f"apply-stack: {one_line}", err=True)
+
+
+def _complain(text: str, facts: dict[str, Any], code: int, *, as_json: bool) -> None:
+    _say(text)
     if as_json:
         print_lines([json.dumps({"error": facts, "exit_code": int(code)}, indent=2)])
     sys.exit(int(code))

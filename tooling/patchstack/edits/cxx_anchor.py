@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patchstack.edits.model import Spot, closest
-from patchstack.manifest.section import Section
+from patchstack.manifest.complaints import Complaints
+from patchstack.manifest.section import Section, read_whole
 from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
 
 DEFINITION_KINDS = (
@@ -73,11 +74,11 @@ class Hit:
 
 def load_definition(section: Section, kinds: Sequence[str] = DEFINITION_KINDS) -> CxxPlace:
     """Read the name of a definition, such as ``{function: f, in: at::native}``; any number of them may be there."""
-    kind = section.one_of(kinds)
-    name = section.text(kind)
-    scope = _scope(section)
-    section.finish()
-    return CxxPlace("definition", kind, name, scope)
+    parts = Complaints()
+    kind = parts.part(section.one_of, kinds)
+    scope = parts.part(_scope, section)
+    parts.check()
+    return CxxPlace("definition", kind, section.text(kind), scope)
 
 
 def _scope(section: Section) -> str | None:
@@ -90,19 +91,34 @@ def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
     relation = section.one_of(keys)
     inner = section.section(relation, f"'{relation}'")
     assert inner is not None  # one_of() found the key
-    kind = inner.one_of(ANCHOR_KINDS)
-    name = inner.text(kind)
-    scope = _scope(inner)
+    return read_whole(inner, lambda inner: _place(inner, relation))
+
+
+def _place(inner: Section, relation: str) -> CxxPlace:
+    parts = Complaints()
+    kind = parts.part(inner.one_of, ANCHOR_KINDS)
+    scope = parts.part(_scope, inner)
+    count = parts.part(_matches, inner)
+    pick = parts.part(_pick, inner)
+    inside_if = parts.part(inner.flag, "inside_if")
+    if kind:
+        parts.part(_check_goes_together, inner, relation, kind)
+    parts.check()
+    return CxxPlace(relation, kind, inner.text(kind), scope, count, pick, inside_if)
+
+
+def _matches(inner: Section) -> int:
     count = inner.text("matches", default="1")
-    pick = inner.text("pick", default="first")
     if not count.isdigit() or int(count) < 1:
         raise inner.error("'matches' must be a whole number from 1", line=inner.line_of("matches"), found=count)
+    return int(count)
+
+
+def _pick(inner: Section) -> str:
+    pick = inner.text("pick", default="first")
     if pick not in ("first", "last"):
         raise inner.error("'pick' must be first or last", line=inner.line_of("pick"), found=pick)
-    inside_if = inner.flag("inside_if")
-    _check_goes_together(inner, relation, kind)
-    inner.finish()
-    return CxxPlace(relation, kind, name, scope, int(count), pick, inside_if)
+    return pick
 
 
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:

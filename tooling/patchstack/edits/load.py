@@ -20,7 +20,8 @@ from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import load_spacing
-from patchstack.manifest.overlay import Overlay, has_markers
+from patchstack.manifest.complaints import Complaints
+from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import parse_cxx
 
@@ -62,15 +63,18 @@ def load_edit(section: Section, overlay: Overlay, bases: Mapping[str, tuple[str,
             line=section.line_of("kind"),
             expected=f"one of {', '.join(sorted(KINDS))}",
         )
-    path, where = section.path("path"), f"{section.file}:{section.line}"
-    shared: _Shared = {"path": path, "base": (*blob_ids(section, "base"), *(bases or {}).get(path, ())), "where": where}
-    edit = KINDS[kind](section, overlay, shared)
-    section.finish()
+    parts = Complaints()
+    path = parts.part(section.path, "path")
+    own = parts.part(blob_ids, section, "base") or ()
+    where = f"{section.file}:{section.line}"
+    shared: _Shared = {"path": path or "", "base": (*own, *(bases or {}).get(path, ())), "where": where}
+    edit = parts.part(KINDS[kind], section, overlay, shared)
+    parts.check()
     return edit
 
 
 def _create(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    content = overlay.file(shared["path"], section.at("path"))
+    content = overlay.file(shared["path"], section.at("path")) if shared["path"] else b""
     if has_markers(content):
         raise section.error(
             "a created file lands whole, and this overlay file has fragment markers", line=section.line_of("path")
@@ -78,35 +82,47 @@ def _create(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return CreateFile(**shared, content=content)
 
 
+def _fragment(section: Section, overlay: Overlay, path: str) -> Fragment:
+    name = section.text("fragment")
+    return overlay.fragment(path, name, section.at("fragment")) if path else Fragment(name, b"", "")
+
+
+def _require_suffix(section: Section, path: str, suffixes: tuple[str, ...], problem: str) -> None:
+    if path and not path.endswith(suffixes):
+        expected = f"a file ending in {', '.join(suffixes)}"
+        raise section.error(problem, line=section.line_of("path"), expected=expected)
+
+
 def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
-    spacing = load_spacing(section)
-    fragment, path = spacing.of(fragment), shared["path"]
-    if path.endswith(CXX_SUFFIXES):
-        place = load_place(section)
-        if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
-            raise section.error(
-                f"fragment '{fragment.name}' goes into an include block and is not include lines",
-                line=section.line_of("fragment"),
-            )
-        replaces = tuple(load_definition(item) for item in section.sections("replaces", "what goes", required=False))
-        return PlaceCxxFragment(**shared, fragment=fragment, place=place, spacing=spacing, replaces=replaces)
+    path = shared["path"]
+    parts = Complaints()
+    parts.part(_require_suffix, section, path, (*CXX_SUFFIXES, ".py"), f"fragments cannot be placed in '{path}'")
+    fragment = parts.part(_fragment, section, overlay, path)
+    spacing = parts.part(load_spacing, section)
     if path.endswith(".py"):
-        steps = load_steps(section, "end_of", ends_with="class")
-        return PlacePythonFragment(**shared, fragment=fragment, spacing=spacing, steps=steps)
-    raise section.error(
-        f"fragments cannot be placed in '{path}'",
-        line=section.line_of("path"),
-        expected=f"a file ending in {', '.join((*CXX_SUFFIXES, '.py'))}",
-    )
+        steps = parts.part(load_steps, section, "end_of", ends_with="class")
+        parts.check()
+        return PlacePythonFragment(**shared, fragment=spacing.of(fragment), spacing=spacing, steps=steps)
+    place = parts.part(load_place, section)
+    replaces = parts.part(section.each, "replaces", "what goes", load_definition, required=False)
+    parts.check()
+    if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
+        raise section.error(
+            f"fragment '{fragment.name}' goes into an include block and is not include lines",
+            line=section.line_of("fragment"),
+        )
+    return PlaceCxxFragment(**shared, fragment=spacing.of(fragment), place=place, spacing=spacing, replaces=replaces)
 
 
 def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    fragment = overlay.fragment(shared["path"], section.text("fragment"), section.at("fragment"))
-    fragment = load_spacing(section, has_lines=False).of(fragment)
-    place = load_place(section, keys=("definition",))
-    optional = section.flag("optional")
-    return ReplaceDefinition(**shared, fragment=fragment, place=place, replaces=_digests(section), optional=optional)
+    parts = Complaints()
+    fragment = parts.part(_fragment, section, overlay, shared["path"])
+    spacing = parts.part(load_spacing, section, has_lines=False)
+    place = parts.part(load_place, section, keys=("definition",))
+    optional = parts.part(section.flag, "optional")
+    digests = parts.part(_digests, section)
+    parts.check()
+    return ReplaceDefinition(**shared, fragment=spacing.of(fragment), place=place, replaces=digests, optional=optional)
 
 
 def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
@@ -122,50 +138,49 @@ def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
 
 
 def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    if not shared["path"].endswith(PRIVATE_SUFFIXES):
-        raise section.error(
-            f"'{shared['path']}' may be used by other files, so what is unused in it cannot be told",
-            line=section.line_of("path"),
-            expected=f"a file ending in {', '.join(PRIVATE_SUFFIXES)}",
-        )
-    section.one_of(("definition", "definitions"))
-    if section.has("definition"):
-        places: tuple[CxxPlace, ...] = (load_place(section, keys=("definition",)),)
-    else:
-        kinds = (*DEFINITION_KINDS, "include")
-        places = tuple(load_definition(item, kinds) for item in section.sections("definitions", "a definition"))
-    comments = _digests(section, "comments")
-    return RemoveUnusedDefinition(**shared, places=places, replaces=_digests(section), comments=comments)
+    path = shared["path"]
+    parts = Complaints()
+    problem = f"'{path}' may be used by other files, so what is unused in it cannot be told"
+    parts.part(_require_suffix, section, path, PRIVATE_SUFFIXES, problem)
+    places = parts.part(_unused_places, section)
+    comments = parts.part(_digests, section, "comments")
+    digests = parts.part(_digests, section)
+    parts.check()
+    return RemoveUnusedDefinition(**shared, places=places, replaces=digests, comments=comments)
+
+
+def _unused_places(section: Section) -> tuple[CxxPlace, ...]:
+    if section.one_of(("definition", "definitions")) == "definition":
+        return (load_place(section, keys=("definition",)),)
+    kinds = (*DEFINITION_KINDS, "include")
+    return section.each("definitions", "a definition", lambda item: load_definition(item, kinds))
 
 
 def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    return AddDispatchKey(
-        **shared,
-        op=section.text("op"),
-        key=section.text("key"),
-        function=section.text("function"),
-    )
+    parts = Complaints()
+    op, key, function = (parts.part(section.text, name) for name in ("op", "key", "function"))
+    parts.check()
+    return AddDispatchKey(**shared, op=op, key=key, function=function)
 
 
 def _remove_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    return RemovePythonEntry(
-        **shared,
-        steps=load_steps(section, "in"),
-        entry=load_entry(section, "entry"),
-        value=load_entry(section, "value") if section.has("value") else "",
-        with_comment=section.flag("with_comment"),
-    )
+    parts = Complaints()
+    steps = parts.part(load_steps, section, "in")
+    entry = parts.part(load_entry, section, "entry")
+    value = parts.part(load_entry, section, "value", default="")
+    with_comment = parts.part(section.flag, "with_comment")
+    parts.check()
+    return RemovePythonEntry(**shared, steps=steps, entry=entry, value=value, with_comment=with_comment)
 
 
 def _add_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    return AddPythonEntry(
-        **shared,
-        steps=load_steps(section, "in"),
-        entry=load_entry(section, "entry"),
-        value=load_entry(section, "value") if section.has("value") else "",
-        after=load_entry(section, "after") if section.has("after") else "",
-        comment=_one_line(section, "comment"),
-    )
+    parts = Complaints()
+    steps = parts.part(load_steps, section, "in")
+    entry = parts.part(load_entry, section, "entry")
+    value, after = (parts.part(load_entry, section, key, default="") for key in ("value", "after"))
+    comment = parts.part(_one_line, section, "comment")
+    parts.check()
+    return AddPythonEntry(**shared, steps=steps, entry=entry, value=value, after=after, comment=comment)
 
 
 def _one_line(section: Section, key: str) -> str:
@@ -176,14 +191,22 @@ def _one_line(section: Section, key: str) -> str:
 
 
 def _remove_member(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    return RemoveClassMember(
-        **shared,
-        steps=load_steps(section, "in", ends_with="class"),
-        member=section.text("member"),
-    )
+    parts = Complaints()
+    steps = parts.part(load_steps, section, "in", ends_with="class")
+    member = parts.part(section.text, "member")
+    parts.check()
+    return RemoveClassMember(**shared, steps=steps, member=member)
 
 
 def _regenerate(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+    parts = Complaints()
+    adds = parts.part(_added, section)
+    backend = parts.part(section.text, "backend")
+    parts.check()
+    return RegenerateShim(**shared, backend=backend, adds=adds)
+
+
+def _added(section: Section) -> tuple[str, ...]:
     adds = section.texts("adds")
     if not adds:
         raise section.error(
@@ -191,7 +214,7 @@ def _regenerate(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
             line=section.line_of("adds"),
             expected="'adds' with the names of the new functions",
         )
-    return RegenerateShim(**shared, backend=section.text("backend"), adds=adds)
+    return adds
 
 
 KINDS: Mapping[str, Callable[[Section, Overlay, _Shared], Edit]] = {

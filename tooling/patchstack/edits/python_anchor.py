@@ -18,23 +18,24 @@ def load_steps(section: Section, key: str, *, ends_with: str = "") -> tuple[Step
     Raises:
         ManifestError: a step is not one, or the last one is of another kind.
     """
-    steps = []
-    for item in section.sections(key, f"a step of '{key}'"):
-        kind = item.one_of(STEP_KINDS)
-        argument = load_entry(item, "argument") if kind == "call" else ""
-        steps.append(Step(kind, load_entry(item, kind) if kind == "key" else item.text(kind), argument))
-        item.finish()
+    steps = section.each(key, f"a step of '{key}'", _step)
     if ends_with and steps[-1].kind != ends_with:
         raise section.error(
             f"'{key}' does not lead to a {ends_with}", line=section.line_of(key), found=f"a step to {steps[-1]}"
         )
-    return tuple(steps)
+    return steps
 
 
-def load_entry(section: Section, key: str) -> str:
+def _step(item: Section) -> Step:
+    kind = item.one_of(STEP_KINDS)
+    argument = load_entry(item, "argument") if kind == "call" else ""
+    return Step(kind, load_entry(item, kind) if kind == "key" else item.text(kind), argument)
+
+
+def load_entry(section: Section, key: str, *, default: str | None = None) -> str:
     """Read the source of one entry of a container; something that is none could never be found."""
-    source = section.text(key)
-    if not is_entry(source):
+    source = section.text(key, default=default)
+    if not is_entry(source) and section.has(key):
         raise section.error(
             f"'{key}' is not one Python expression",
             line=section.line_of(key),

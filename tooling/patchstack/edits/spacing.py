@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from patchstack.manifest.overlay import Fragment
-from patchstack.manifest.section import Section
+from patchstack.manifest.section import Section, read_whole
 from patchstack.source.text import Splice, line_ending, line_start, text_start, with_line_ending
 
 _MOST = 9
@@ -66,9 +66,7 @@ def load_spacing(section: Section, *, has_lines: bool = True) -> Spacing:
         raise section.error("'spacing' says how a fragment lands", line=line, expected=expected, found=spacing)
     if inner is None:
         return Spacing(exact=spacing == "exact")
-    before, after = _count(inner, "before"), _count(inner, "after")
-    inner.finish()
-    return Spacing(before, after)
+    return read_whole(inner, lambda lines: Spacing(_count(lines, "before"), _count(lines, "after")))
 
 
 def _count(section: Section, key: str) -> int | None:

@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from patchstack.edits.model import closest
 from patchstack.errors import ManifestError
 
 _BEGIN = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)[ \t]*\r?$")
@@ -43,6 +45,19 @@ class Fragment:
     source: str
 
 
+@dataclass
+class _Asked:
+    """What the edits of a series asked for, through whatever layer.
+
+    Attributes:
+        texts: file below the overlay and name of the fragment, which is empty where the file lands whole.
+        layers: names of the layers.
+    """
+
+    texts: set[tuple[Path, str]] = field(default_factory=set)
+    layers: set[str] = field(default_factory=set)
+
+
 class Overlay:
     """The overlay folder of a series, or one of its layers over the rest of it.
 
@@ -51,10 +66,13 @@ class Overlay:
         layer: name of the folder in it that is looked into first; empty for none.
     """
 
-    def __init__(self, root: Path, layer: str = "") -> None:
+    def __init__(self, root: Path, layer: str = "", asked: _Asked | None = None) -> None:
         self.root = root
         self.layer = layer
         self._fragments: dict[Path, dict[str, Fragment]] = {}
+        self._asked = asked or _Asked()
+        if layer:
+            self._asked.layers.add(layer)
 
     def layered(self, name: str, asked_at: str) -> Overlay:
         """The same overlay, seen through a layer.
@@ -71,7 +89,7 @@ class Overlay:
             raise ManifestError(
                 f"the overlay has no layer '{name}'", where=asked_at, expected=f"a folder {self.root}/NAME", found=name
             )
-        return Overlay(self.root, name)
+        return Overlay(self.root, name, self._asked)
 
     def file(self, path: str, asked_at: str) -> bytes:
         """The whole overlay file for a path of the tree, the layer's where it has one.
@@ -82,7 +100,10 @@ class Overlay:
         Raises:
             ManifestError: it cannot be read, or it or a folder above it is a symbolic link.
         """
-        return self._content(self._places(path)[0], asked_at)
+        place = self._places(path)[0]
+        content = self._content(place, asked_at)
+        self._asked.texts.add((place, ""))
+        return content
 
     def fragment(self, path: str, name: str, asked_at: str) -> Fragment:
         """A named fragment of the overlay file for a path of the tree, the layer's where it has one of that name.
@@ -99,6 +120,7 @@ class Overlay:
             if place not in self._fragments:
                 self._fragments[place] = _parse_fragments(self._content(place, asked_at), str(self.root / place))
             if name in self._fragments[place]:
+                self._asked.texts.add((place, name))
                 return self._fragments[place][name]
             known |= self._fragments[place].keys()
         raise ManifestError(
@@ -107,6 +129,37 @@ class Overlay:
             expected=f"a line '// fragment: {name}'",
             found=", ".join(sorted(known)) or "no fragments",
         )
+
+    def has(self, path: str) -> bool:
+        """Whether there is a file for a path of the tree."""
+        return any(os.path.lexists(self.root / place) for place in self._places(path))
+
+    def unused(self, in_doubt: Collection[str]) -> Iterator[ManifestError]:
+        """A complaint about every file and fragment that nobody asked for; a README and hidden files are context.
+
+        Args:
+            in_doubt: paths of the tree of which more may be used than is known.
+        """
+        paths = sorted({self._tree_path(place) for place, _ in self._asked.texts})
+        for file in sorted(self.root.rglob("*")):
+            place = file.relative_to(self.root)
+            asked = {name for used, name in self._asked.texts if used == place}
+            is_context = place.name.startswith("README") or any(part.startswith(".") for part in place.parts)
+            if is_context or "" in asked or self._tree_path(place) in in_doubt or not file.is_file():
+                continue
+            if not asked:
+                nearest = ", ".join(closest(self._tree_path(place), paths))
+                expected = f"an edit of {nearest or self._tree_path(place)}"
+                yield ManifestError("the overlay has a file that no edit names", where=str(file), expected=expected)
+                continue
+            for fragment in _parse_fragments(self._content(place, str(file)), str(file)).values():
+                if fragment.name not in asked:
+                    problem = f"no edit places fragment '{fragment.name}'"
+                    yield ManifestError(problem, where=fragment.source, found=f"edits for {', '.join(sorted(asked))}")
+
+    def _tree_path(self, place: Path) -> str:
+        """The path in the tree of a file of the overlay; a folder that was asked for as a layer is none of the tree."""
+        return Path(*place.parts[place.parts[0] in self._asked.layers :]).as_posix()
 
     def _places(self, path: str) -> list[Path]:
         """Where in the overlay to look for a path of the tree, first the layer; without the files that are not there.
@@ -118,8 +171,12 @@ class Overlay:
         return there or places[-1:]
 
     def _content(self, place: Path, asked_at: str) -> bytes:
+        if os.path.islink(self.root) or not self.root.is_dir():
+            raise ManifestError(
+                "the series has no overlay", where=str(self.root), expected="a folder, no symbolic link"
+            )
         at = self.root
-        for part in ("", *place.parts):
+        for part in place.parts:
             at = at / part
             if os.path.islink(at):  # unlike Path.is_symlink(), this takes a name of any length
                 problem = "the overlay has a symbolic link"

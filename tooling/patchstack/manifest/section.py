@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
 from patchstack.errors import ManifestError
+from patchstack.manifest.complaints import Complaints
 
+T = TypeVar("T")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -126,21 +129,48 @@ class Section:
         node = self._take(key, required=False)
         return None if node is None else Section(self.file, node, what)
 
-    def sections(self, key: str, what: str, *, required: bool = True) -> Iterator[Section]:
-        """A list of mappings."""
+    def each(
+        self,
+        key: str,
+        what: str,
+        read: Callable[[Section], T],
+        *,
+        required: bool = True,
+        into: Complaints | None = None,
+    ) -> tuple[T, ...]:
+        """What ``read`` makes of every mapping of a list, and it asks for every key of it.
+
+        Args:
+            into: where complaints about the entries go; those that can be read are given back then.
+
+        Raises:
+            ManifestError: it is no list of mappings, or ``read`` complains; all that there is to complain about.
+        """
         node = self._take(key, required=required)
         if node is None:
-            return
+            return ()
         if not isinstance(node, yaml.SequenceNode) or (required and not node.value):
             raise self.error(
                 f"'{key}' must be a list with at least one entry", line=self.line_of(key), found=_kind(node)
             )
-        for item in node.value:
-            yield Section(self.file, item, what)
+        complaints = into or Complaints()
+        made = [complaints.part(self._entry, item, what, read, into) for item in node.value]
+        if into is None:
+            complaints.check()
+        return tuple(one for one in made if one is not None)
+
+    def _entry(self, node: yaml.Node, what: str, read: Callable[[Section], T], into: Complaints | None) -> T:
+        return read_whole(Section(self.file, node, what), read, into=into)
+
+    def length(self, key: str) -> int:
+        """How many entries a list has; 0 for what is no list."""
+        node = self._values.get(key)
+        return len(node.value) if isinstance(node, yaml.SequenceNode) else 0
 
     def one_of(self, keys: Sequence[str]) -> str:
         """The single key of ``keys`` that is there."""
         found = [key for key in keys if self.has(key)]
+        self._asked.update(keys if found else self._values)  # what it is cannot be told, so neither can its keys
         if len(found) != 1:
             raise self.error(
                 f"{self.what} needs exactly one of {', '.join(keys)}", found=" and ".join(found) if found else "none"
@@ -149,12 +179,12 @@ class Section:
 
     def finish(self) -> None:
         """Complain about keys nobody asked for."""
-        for key in self._values:
+        known, complaints = ", ".join(sorted(self._asked)), Complaints()
+        for key, line in self._lines.items():
             if key not in self._asked:
-                known = ", ".join(sorted(self._asked))
-                raise self.error(
-                    f"unknown key '{key}' in {self.what}", line=self._lines[key], expected=f"one of {known}"
-                )
+                problem = f"unknown key '{key}' in {self.what}"
+                complaints.errors.append(self.error(problem, line=line, expected=f"one of {known}"))
+        complaints.check()
 
     def _take(self, key: str, *, required: bool) -> yaml.Node | None:
         self._asked.add(key)
@@ -162,6 +192,23 @@ class Section:
         if node is None and required:
             raise self.error(f"{self.what} needs the key '{key}'")
         return node
+
+
+def read_whole(section: Section, read: Callable[[Section], T], *, into: Complaints | None = None) -> T:
+    """What ``read`` makes of a mapping of which it asks for every key.
+
+    Args:
+        into: where complaints go; without it, all that there are are raised together.
+
+    Raises:
+        ManifestError: ``read`` complains, or there is a key that it did not ask for.
+    """
+    complaints = into or Complaints()
+    made = complaints.part(read, section)
+    complaints.part(section.finish)
+    if into is None:
+        complaints.check()
+    return made
 
 
 def read_manifest(file: Path) -> Section:

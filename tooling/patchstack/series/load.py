@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.load import blob_ids, load_edit
+from patchstack.edits.model import Edit, closest
 from patchstack.edits.written import with_written
 from patchstack.errors import ManifestError, UsageError
+from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
 from patchstack.messages.model import CoAuthor
@@ -65,30 +68,120 @@ def find_series(name: str | None) -> Path:
 def load_series(name: str | None = None) -> Series:
     """Load and check a series.
 
-    The overlay is the folder ``overlay`` beside the manifest where there is one, else the distribution's
-    ``aten_overlay``.
+    The overlay is the folder ``overlay`` beside the manifest; a series in a folder ``patches`` without one takes the
+    folder ``aten_overlay`` beside that, as those of the distribution do.
 
     Raises:
         UsageError: there is no such series.
-        ManifestError: the manifest, a message or the overlay is not right; names the file and line.
+        ManifestError: the manifest, a message or the overlay is not right; names file and line. All errors come at
+            once, as :class:`patchstack.errors.ManifestErrors`.
     """
     folder = find_series(name)
     root = read_manifest(folder / "series.yaml")
-    own = folder / "overlay"
-    overlay = Overlay(own if own.is_dir() else data_root() / "aten_overlay")
     version = root.text("format")
     if version != FORMAT:
         raise root.error(
             "a manifest format this version does not read", line=root.line_of("format"), expected=FORMAT, found=version
         )
-    bases = _bases(root)
-    changes = _with_written(_load_change(item, folder, overlay, bases) for item in root.sections("changes", "a change"))
-    root.finish()
-    unused = sorted(set(bases) - {edit.path for change in changes for edit in change.edits})
-    if unused:
-        raise root.error(f"'bases' names {unused[0]}, which no edit is made to", line=root.line_of("bases"))
-    _check_unique(root, changes)
-    return Series(folder.resolve().name, folder / "series.yaml", overlay, changes)
+    reader = _Reader(folder, _overlay(folder))
+    changes = reader.changes(root)
+    return Series(folder.resolve().name, folder / "series.yaml", reader.overlay, changes)
+
+
+def _overlay(folder: Path) -> Overlay:
+    own, patches = folder / "overlay", folder.resolve().parent
+    shared = patches.parent / "aten_overlay"
+    is_shared = not own.is_dir() and patches.name == "patches" and shared.is_dir()
+    return Overlay(shared if is_shared else own)
+
+
+class _Reader:
+    """Reads the changes of a manifest and collects what is wrong with them.
+
+    Attributes:
+        overlay: the text that lands.
+    """
+
+    def __init__(self, folder: Path, overlay: Overlay) -> None:
+        self.overlay = overlay
+        self._folder = folder
+        self._complaints = Complaints()
+        self._bases: dict[str, tuple[str, ...]] = {}
+        self._in_doubt: set[str] = set()  # paths of edits that could not be read
+
+    def changes(self, root: Section) -> tuple[Change, ...]:
+        """The changes.
+
+        Raises:
+            ManifestError: all that is wrong.
+        """
+        part = self._complaints.part
+        bases = part(root.each, "bases", "a base", _base, required=False) or ()
+        for path, blobs in bases:
+            self._bases[path] = (*self._bases.get(path, ()), *blobs)
+        changes = part(root.each, "changes", "a change", self._change, into=self._complaints) or ()
+        if not changes or len(changes) < root.length("changes"):
+            self._doubt("")
+        part(root.finish)
+        for number, change in enumerate(changes):
+            part(_check_unique, root, changes[:number], change)
+            if "" not in self._in_doubt:
+                part(_check_needs, root, changes[:number], change)
+            part(_check_ops, root, change)
+        if not self._in_doubt:
+            changes = part(_with_written, changes)
+            part(self._check_use, root, changes)
+        self._complaints.errors += self._unused()
+        self._complaints.check()
+        return changes
+
+    def _check_use(self, root: Section, changes: Iterable[Change]) -> None:
+        for path in sorted(set(self._bases) - {edit.path for change in changes or () for edit in change.edits}):
+            raise root.error(f"'bases' names {path}, which no edit is made to", line=root.line_of("bases"))
+
+    def _unused(self) -> Iterable[ManifestError]:
+        """What of the overlay no edit names; the overlay of several series is none that one of them could judge."""
+        others = {file.parent.resolve() for file in self.overlay.root.parent.glob("patches/*/series.yaml")}
+        if "" in self._in_doubt or others - {self._folder.resolve()}:
+            return ()
+        return self.overlay.unused(self._in_doubt)
+
+    def _change(self, section: Section) -> Change:
+        part = self._complaints.part
+        identity = part(_identity, section)
+        layer = section.text("overlay", default="")
+        overlay = part(self.overlay.layered, layer, section.at("overlay")) if layer else self.overlay
+        if not (identity and overlay):
+            self._doubt("")
+        return Change(
+            id=identity,
+            title=part(_title, section),
+            body=part(_message, section, self._folder),
+            ops=part(section.texts, "ops"),
+            needs=part(section.texts, "needs") or (),
+            requires=part(section.each, "requires", "a requirement", _requirement, required=False),
+            upstream=part(section.each, "upstream", "an upstream marker", _marker),
+            edits=part(section.each, "edits", "an edit", lambda item: self._edit(item, overlay), into=self._complaints)
+            or (),
+            line=section.line,
+            co_authors=part(_co_authors, section),
+            test_plan=part(_lines, section, "test_plan", _COMMAND, "a command on one line"),
+            labels=part(_lines, section, "labels", _LABEL, "a label without a comma"),
+            cc=part(_lines, section, "cc", _ACCOUNT, "an account or organization/team, without @"),
+            only_where=part(section.each, "only_where", "a condition", _condition, required=section.has("only_where")),
+        )
+
+    def _doubt(self, path: str) -> None:
+        """Note that an edit of a file could not be read, or (``""``) one of a file that is not known."""
+        self._in_doubt.add(path)
+
+    def _edit(self, section: Section, overlay: Overlay | None) -> Edit:
+        try:
+            return load_edit(section, overlay or self.overlay, self._bases)
+        except ManifestError:
+            path = Complaints().part(section.path, "path")
+            self._doubt(path if path and (overlay or self.overlay).has(path) else "")
+            raise
 
 
 def _with_written(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -98,59 +191,49 @@ def _with_written(changes: Iterable[Change]) -> tuple[Change, ...]:
         ManifestError: a change replaces a definition and knows no text of it.
     """
     done: list[Change] = []
+    complaints = Complaints()
     for change in changes:
         edits = with_written(change.edits, (edit for earlier in done for edit in earlier.edits))
         for edit in edits:
             if isinstance(edit, ReplaceDefinition) and not (edit.replaces or edit.written):
-                raise ManifestError(
-                    "a replacement names what it replaces",
-                    where=edit.where,
-                    expected="'replaces' with at least one digest, or an earlier change that brings the definition",
+                complaints.errors.append(
+                    ManifestError(
+                        "a replacement names what it replaces",
+                        where=edit.where,
+                        expected="'replaces' with at least one digest, or an earlier change that brings the definition",
+                    )
                 )
         done.append(dataclasses.replace(change, edits=edits))
+    complaints.check()
     return tuple(done)
 
 
-def _bases(root: Section) -> dict[str, tuple[str, ...]]:
-    """Path to the ids of blobs that the whole series was written against, for three-way merges."""
-    found: dict[str, tuple[str, ...]] = {}
-    for item in root.sections("bases", "a base", required=False):
-        path = item.path("path")
-        found[path] = (*found.get(path, ()), *blob_ids(item, "blobs"))
-        item.finish()
-    return found
+def _base(item: Section) -> tuple[str, tuple[str, ...]]:
+    """A path and the ids of blobs that the whole series was written against, for three-way merges."""
+    parts = Complaints()
+    path, blobs = parts.part(item.path, "path"), parts.part(blob_ids, item, "blobs")
+    parts.check()
+    return path, blobs
 
 
-def _load_change(section: Section, folder: Path, overlay: Overlay, bases: Mapping[str, tuple[str, ...]]) -> Change:
+def _identity(section: Section) -> str:
     identity = section.text("id")
     if not _ID.match(identity):
         raise section.error(
             f"'{identity}' cannot be an id", line=section.line_of("id"), expected="a-z, 0-9, '_', '.', '-'"
         )
+    return identity
+
+
+def _title(section: Section) -> str:
     title = section.text("title")
     if "\n" in title or title != title.strip():
         raise section.error("a title is one line without blanks at its ends", line=section.line_of("title"))
-    layer = section.text("overlay", default="")
-    if layer:
-        overlay = overlay.layered(layer, section.at("overlay"))
-    change = Change(
-        id=identity,
-        title=title,
-        body=_message(section, folder),
-        ops=section.texts("ops"),
-        needs=section.texts("needs"),
-        requires=tuple(_requirements(section)),
-        upstream=tuple(_upstream(section)),
-        edits=tuple(load_edit(item, overlay, bases) for item in section.sections("edits", "an edit")),
-        line=section.line,
-        co_authors=tuple(CoAuthor.parse(text, where=section.at("co_authors")) for text in section.texts("co_authors")),
-        test_plan=_lines(section, "test_plan", _COMMAND, "a command on one line"),
-        labels=_lines(section, "labels", _LABEL, "a label without a comma"),
-        cc=_lines(section, "cc", _ACCOUNT, "an account or organization/team, without @"),
-        only_where=tuple(_only_where(section)),
-    )
-    section.finish()
-    return change
+    return title
+
+
+def _co_authors(section: Section) -> tuple[CoAuthor, ...]:
+    return tuple(CoAuthor.parse(text, where=section.at("co_authors")) for text in section.texts("co_authors"))
 
 
 def _lines(section: Section, key: str, form: re.Pattern[str], what: str) -> tuple[str, ...]:
@@ -178,44 +261,58 @@ def _between(folder: Path, file: Path) -> Iterable[Path]:
     return (folder / part for part in file.relative_to(folder).parents if str(part) != ".")
 
 
-def _requirements(section: Section) -> Iterable[Requirement]:
-    for item in section.sections("requires", "a requirement", required=False):
-        yield Requirement(item.path("path"), item.text("defines", default=""), item.text("reason"))
-        item.finish()
+def _requirement(item: Section) -> Requirement:
+    parts = Complaints()
+    path, reason = parts.part(item.path, "path"), parts.part(item.text, "reason")
+    defines = parts.part(item.text, "defines", default="")
+    parts.check()
+    return Requirement(path, defines, reason)
 
 
-def _upstream(section: Section) -> Iterable[UpstreamMarker]:
-    for item in section.sections("upstream", "an upstream marker"):
-        yield _marker(item)
-        item.finish()
-
-
-def _only_where(section: Section) -> Iterable[Applicability]:
-    for item in section.sections("only_where", "a condition", required=section.has("only_where")):
-        yield Applicability(_marker(item), item.text("reason"))
-        item.finish()
+def _condition(item: Section) -> Applicability:
+    parts = Complaints()
+    marker, reason = parts.part(_marker, item), parts.part(item.text, "reason")
+    parts.check()
+    return Applicability(marker, reason)
 
 
 def _marker(item: Section) -> UpstreamMarker:
     kind = item.one_of(("dispatch", "declares", "defines"))
-    name = item.text(kind)
-    path = item.path("path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
-    return UpstreamMarker(kind, path, name, item.text("key") if kind == "dispatch" else "")
+    parts = Complaints()
+    name = parts.part(item.text, kind)
+    path = parts.part(item.path, "path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
+    key = parts.part(item.text, "key") if kind == "dispatch" else ""
+    parts.check()
+    return UpstreamMarker(kind, path, name, key)
 
 
-def _check_unique(root: Section, changes: tuple[Change, ...]) -> None:
-    ids: dict[str, Change] = {}
-    titles: dict[str, Change] = {}
-    for change in changes:
-        for value, seen, what in ((change.id, ids, "id"), (change.title, titles, "title")):
-            if value in seen:
-                raise root.error(
-                    f"two changes have the {what} '{value}'", line=change.line, found=f"also line {seen[value].line}"
-                )
-            seen[value] = change
-        for needed in change.needs:
-            if needed not in ids or needed == change.id:
-                raise root.error(
-                    f"change '{change.id}' needs '{needed}', which is not an earlier change of the series",
-                    line=change.line,
-                )
+def _check_unique(root: Section, earlier: Sequence[Change], change: Change) -> None:
+    """Whether a change is told apart from those below it."""
+    complaints = Complaints()
+    for what, value in (("id", change.id), ("title", change.title)):
+        same = [other for other in earlier if value in (other.id, other.title)]
+        if value and same:
+            problem = f"two changes have the {what} '{value}'"
+            complaints.errors.append(root.error(problem, line=change.line, found=f"also line {same[0].line}"))
+    complaints.check()
+
+
+def _check_needs(root: Section, earlier: Sequence[Change], change: Change) -> None:
+    """Whether a change needs only those below it."""
+    complaints = Complaints()
+    for needed in change.needs:
+        if needed not in [other.id for other in earlier]:
+            problem = f"change '{change.id}' needs '{needed}', which is not an earlier change of the series"
+            complaints.errors.append(root.error(problem, line=change.line))
+    complaints.check()
+
+
+def _check_ops(root: Section, change: Change) -> None:
+    """Whether the ops that a change gives a dispatch entry are among those it says it touches, if it says any."""
+    dispatched = [edit.op for edit in change.edits if isinstance(edit, AddDispatchKey)]
+    listed = [op.partition(".")[0] for op in change.ops or ()]
+    for op in dispatched:
+        if listed and op.partition(".")[0] not in listed:
+            problem = f"change '{change.id}' adds a dispatch entry of {op}, and its 'ops' do not have it"
+            nearest = ", ".join(closest(op, change.ops))
+            raise root.error(problem, line=change.line, expected=op, found=nearest or ", ".join(change.ops))

@@ -102,7 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=None if arguments is None else list(arguments), prog_name="validate-stack", standalone_mode=False
         )
     except (PatchstackError, GitCommandError) as error:
-        click.echo(f"validate-stack: {' '.join(str(error).split())}", err=True)
+        for one in error.each() if isinstance(error, PatchstackError) else (error,):
+            click.echo(f"validate-stack: {' '.join(str(one).split())}", err=True)
         sys.exit(prove.EXIT_USAGE)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
