@@ -1,4 +1,4 @@
-"""What the series leaves on real trees has no two blank lines in a row, which clang-format settings of PyTorch refuse."""
+"""What the series leaves on real trees has no two blank lines in a row, as clang-format settings of PyTorch want it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from patchstack.planning.parts import LANDED, compare, likeness
 from patchstack.planning.replacing import refuse_dangling
 from patchstack.planning.shared import SharedEdits
 from patchstack.planning.three_way import with_merge
-from patchstack.planning.upstream import lacking, marker_holds, unmet_conditions
+from patchstack.planning.upstream import lacking, marker_holds, refuse_unknown_ops, unmet_conditions
 from patchstack.series import Applicability, Change, Series, in_words
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
@@ -56,6 +56,7 @@ def plan_stack(
     for change in selected:  # a file that cannot be read is told with its own lines, not those of an edited text
         for marker in change.upstream:
             marker_holds(marker, tree)
+    refuse_unknown_ops((change for change in selected if not unmet[change.id]), tree, series.manifest)
     planner = _Planner(series, replace, memory)
     plans: list[ChangePlan] = []
     for change in selected:

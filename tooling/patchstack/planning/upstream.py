@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from patchstack.cshim import parse_declarations
+from patchstack.edits.dispatch_key import AddDispatchKey
+from patchstack.edits.model import closest
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning.memo import remembered_answer
 from patchstack.series import Applicability, Change, Requirement, UpstreamMarker
 from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import YamlSyntaxError, parse_native_functions
+from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
 from patchstack.source.python import parse_python
 
 
@@ -45,6 +50,26 @@ def unmet_conditions(change: Change, onto: Tree) -> tuple[Applicability, ...]:
         TreeError: as for :func:`marker_holds`.
     """
     return tuple(condition for condition in change.only_where if not marker_holds(condition.marker, onto))
+
+
+def refuse_unknown_ops(changes: Iterable[Change], onto: Tree, manifest: Path) -> None:
+    """Refuse a change for an op that the tree does not have: the gates would prove nothing of what it brings.
+
+    An op that an edit gives a dispatch entry is left to that edit, which tells it among the conflicts.
+
+    Raises:
+        TreeError: there is one; names what comes closest to it.
+    """
+    known = {name.partition(".")[0] for name in parse_native_functions(onto.read(FUNCTIONS_PATH) or b"").lines}
+    for change in changes:
+        told = {edit.op.partition(".")[0] for edit in change.edits if isinstance(edit, AddDispatchKey)}
+        for op in change.ops:
+            if op.partition(".")[0] not in known | told:
+                raise TreeError(
+                    f"'ops' of change '{change.id}' names {op}, which {FUNCTIONS_PATH} of this tree does not have",
+                    where=f"{manifest}:{change.line}",
+                    expected=" or ".join(closest(op, sorted(known))),
+                )
 
 
 def lacking(requirement: Requirement, tree: Tree) -> str:
