@@ -84,7 +84,8 @@ class Bench:
     def plan(self, current: bytes, *, knows_base: bool = True) -> tuple[Outcome, StackPlan]:
         """Plan on a tree that has ``current``; the base is in its history unless the clone is said to lack it."""
         mark = b"#" if self.path.endswith(".py") else b"//"
-        overlay = {self.path: mark + b" fragment: new\n" + self.fragment + mark + b" end fragment\n"}
+        text = mark + b" fragment: new\n" + self.fragment + mark + b" end fragment\n"
+        overlay = {self.path: text} if "fragment: new" in self.edit else {}
         manifest = (
             "format: 1\n"
             f"bases:\n  - {{path: {self.path}, blobs: [{blob_id(self.base)}]}}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -208,6 +209,7 @@ def test_nothing_but_entries_that_are_not_there_is_not_taken_for_the_change(
     head, _, tail = MANIFEST.partition("    edits:\n")
     removal = next(line for line in tail.splitlines() if "remove-python-entry" in line)
     manifest.write_text(f"{head}    edits:\n{removal}\n")
+    shutil.rmtree(manifest.parent / "overlay")
     repository, commit = commit_of(tmp_path / "tree", {**TREE, LISTS: b'FAILING = ["shade"]\n'})
     with repository:
         made = plan_stack(repository, load_series(str(manifest.parent)), commit)
