@@ -21,7 +21,7 @@ def test_no_change_of_the_series_leaves_two_blank_lines_in_a_row(release: str, t
     with Repository.open(clone_of(release, tmp_path / "tree.git")) as repository:
         onto = repository.resolve_commit("main")
         assert onto is not None
-        plan = plan_stack(repository, load_series("grid_sampler"), onto, ask_history=False)
+        plan = plan_stack(repository, load_series("grid_sampler"), onto)
         assert plan.commits
         for change in plan.commits:
             for path, content in change.files.items():

@@ -53,12 +53,6 @@ T between(T a) {
   return a;
 }
 // end fragment
-// fragment: other
-template <typename T>
-T other(T a) {
-  return a;
-}
-// end fragment
 """,
     TESTS: b"""\
 class TestMPS:
@@ -68,6 +62,14 @@ class TestMPS:
     # end fragment
 """,
 }
+OTHER = b"""\
+// fragment: other
+template <typename T>
+T other(T a) {
+  return a;
+}
+// end fragment
+"""
 MARKER = f"{{defines: other, path: {CODE}}}"
 BELOW = f"""\
 format: 1
@@ -107,7 +109,8 @@ def above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Above:
         kind: str, name: str, tree: dict[str, bytes] = TREE, *, times: int = 1, marker: str = MARKER
     ) -> StackPlan:
         manifest = BELOW.replace(MARKER, marker) + f"      - {ABOVE[kind].replace('NAME', name)}\n" * times
-        series = write_series(tmp_path / "tints", manifest, OVERLAY)
+        overlay = {**OVERLAY, CODE: OVERLAY[CODE] + OTHER} if "fragment: other" in manifest else OVERLAY
+        series = write_series(tmp_path / "tints", manifest, overlay)
         repository, commit = commit_of(tmp_path / f"tree{len(list(tmp_path.glob('tree*')))}", tree)
         with repository:
             return plan_stack(repository, series, commit)
