@@ -94,7 +94,9 @@ class Hub:
             for pr in self.github.state.pull_requests.values()
         ]
 
-    def submit(self, clone: Path, *, update_fields: bool = True, **options: Any) -> dict[str, str]:
+    def submit(
+        self, clone: Path, *, update_fields: bool = True, username: str = USER, **options: Any
+    ) -> dict[str, str]:
         """``ghstack submit`` in a clone: title to what was done, bottom of the stack first.
 
         Raises:
@@ -104,10 +106,10 @@ class Hub:
 
         work = ghstack.submit.main(
             msg="An update",
-            username=USER,
+            username=username,
             github=self.github,
             sh=_shell(clone),
-            check_invariants=True,
+            check_invariants=options.pop("check_invariants", True),
             short=True,
             update_fields=update_fields,
             **options,

@@ -306,3 +306,55 @@ def test_a_pipe_in_the_place_of_fetch_head_is_not_waited_for(submitted: Contribu
     file.unlink(missing_ok=True)
     os.mkfifo(file)
     assert submitted.check().require(0).json["last_fetched"] is None
+
+
+# Whose commits a stack stands on.
+
+
+ALICE = "alice"
+
+
+def alices_pull_request(contributor: Contributor) -> str:
+    """A pull request of somebody else's, fetched; the ref of its commit."""
+    other = contributor.another_clone("alice")
+    (other / "alice.txt").write_text("hers\n")
+    contributor.hub.git(other, "add", "-A")
+    contributor.hub.git(other, "commit", "-q", "-m", "[MPS] Hers\n\nProse.")
+    contributor.hub.submit(other, username=ALICE)
+    contributor.checkout.git("fetch", "-q", "origin")
+    return f"origin/gh/{ALICE}/1/orig"
+
+
+def test_a_stack_on_somebodys_pull_request_names_them_and_ghstack_leaves_it_alone(contributor: Contributor) -> None:
+    onto = alices_pull_request(contributor)
+    contributor.checkout.run("--checkout", onto=onto).require()
+    (concern,) = contributor.check().require(0).json["concerns"]
+    assert concern["rule"] == "other-user"
+    assert f"the pull request of {ALICE}, {url_of(500)} (gh/{ALICE}/1)" in concern["problem"]
+    assert "local main" not in concern["problem"]
+    done = contributor.submit_as_predicted(check_invariants=False)  # ghstack's own check knows one user only
+    assert done == {"[MPS] Hers": "Skipped", **dict.fromkeys(TITLES, "Created")}
+
+
+def test_a_stack_on_an_older_version_of_it_would_undo_what_they_did_since(contributor: Contributor) -> None:
+    contributor.checkout.run("--checkout", onto=alices_pull_request(contributor)).require()
+    other = contributor.checkout.lab.root / "alice"
+    (other / "alice.txt").write_text("hers, amended\n")
+    contributor.hub.git(other, "commit", "-q", "-a", "--amend", "--no-edit")
+    contributor.hub.submit(other, username=ALICE)
+    contributor.checkout.git("fetch", "-q", "origin")
+    told = contributor.check().require(3).json["concerns"]
+    (concern,) = [concern for concern in told if concern["rule"] == "other-user"]
+    assert concern["next_command"] == f"apply-stack --onto origin/gh/{ALICE}/1/orig --checkout --series FOLDER"
+    contributor.checkout.run("--checkout", onto=f"origin/gh/{ALICE}/1/orig").require()
+    assert notes(contributor) == ["other-user"]
+
+
+def test_a_stack_on_a_branch_of_somebodys_that_is_no_pull_request_names_the_author(contributor: Contributor) -> None:
+    git = contributor.checkout.git
+    git("switch", "-q", "-c", "feature")
+    contributor.checkout.commit("[MPS] Bob's\n\nProse.", {"bob.txt": "his\n"}, "--author=Bob <bob@example.com>")
+    contributor.checkout.run("--checkout", onto="feature").require()
+    told = contributor.check().require(3).json["concerns"]
+    assert [concern["rule"] for concern in told] == ["below-the-stack"]
+    assert "built on this commit of Bob, which origin/main lacks" in told[0]["problem"]

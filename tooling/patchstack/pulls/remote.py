@@ -57,6 +57,11 @@ class RemotePull:
         return linked.url if linked else ""
 
     @property
+    def user(self) -> str:
+        """Whose pull request it is, by the name of its branches."""
+        return self.place.removeprefix("gh/").partition("/")[0]
+
+    @property
     def edited_head(self) -> bool:
         """Whether GitHub shows another tree than the one that was submitted."""
         source = self.trailers.source_id

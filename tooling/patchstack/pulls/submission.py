@@ -76,7 +76,8 @@ class SubmittedCommit:
         pull_request: the pull request it is tied to, ``None`` where one would be opened.
         place: ``gh/<user>/<N>``; empty where that cannot be told.
         remote: the pull request as it was fetched last, ``None`` where it was not.
-        intended: whether it belongs to the stack; others are only on the local main branch below it.
+        intended: whether it belongs to the stack; others are below it, and the remote's default branch lacks them.
+        on_main: whether it is one of the others because only the local main has it.
         fields_differ: whether title or body are not those of the last submit, which GitHub gets with ``-u`` only.
     """
 
@@ -88,6 +89,7 @@ class SubmittedCommit:
     place: str = ""
     remote: RemotePull | None = None
     intended: bool = True
+    on_main: bool = False
     fields_differ: bool = False
 
 
@@ -105,6 +107,7 @@ class Submission:
         concerns: in the order of the checks.
         landed: address of a pull request to where it landed, for those of the stack.
         pulls: the pull requests that the remote's refs tell of, by address.
+        series: name of the series that the stack was made from; empty where no commit is known.
         fetched: when those refs were fetched last, ``None`` where that is not known.
     """
 
@@ -118,6 +121,7 @@ class Submission:
     landed: Mapping[str, Landing] = field(default_factory=dict)
     pulls: Mapping[str, RemotePull] = field(default_factory=dict)
     fetched: datetime.datetime | None = None
+    series: str = ""
 
     @property
     def exit_code(self) -> ExitCode:

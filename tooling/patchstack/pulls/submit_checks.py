@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -12,6 +13,7 @@ from patchstack.messages.model import Severity
 from patchstack.messages.rules import check_text, check_together
 from patchstack.messages.trailers import extract, parse_message, same_prose
 from patchstack.pulls.submission import Action, Concern, Submission, SubmittedCommit, checked_out, predict
+from patchstack.series.load import series_names
 from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made, Record
 
@@ -37,31 +39,47 @@ def check_submit(repository: Repository, *, branch: str | None = None, remote: s
     """
     submission = predict(repository, branch=branch, remote=remote)
     made = Record(repository).read()
-    submission = replace(submission, commits=_described(submission, made))
+    submission = _described(submission, made)
     concerns = [concern for check in _CHECKS for concern in check(submission)]
     return replace(submission, concerns=tuple(concerns))
 
 
-def _described(submission: Submission, made: Sequence[Made]) -> tuple[SubmittedCommit, ...]:
-    """The commits, with those marked that are there by accident and those whose words have changed."""
+def _described(submission: Submission, made: Sequence[Made]) -> Submission:
+    """The submit with what the record knows: its series, and which commits are below the stack or have other words."""
     identifier = Identifier(made)
     known = [found.made for item in submission.commits if (found := identifier.made_as(item.commit))]
     repository = submission.repository
     bases = [entry.onto for entry in known if entry and repository.resolve_commit(entry.onto)]
     main = repository.resolve_ref(f"refs/heads/{submission.default_branch}")
+    only_main: set[str] = set()
     if main and submission.branch != submission.default_branch:
         bases.append(main)
+        only_main.update(repository.text("rev-list", main, f"^{submission.boundary}", "--").split())
     below = [f"^{hash_}" for hash_ in dict.fromkeys(bases)]
     listed = repository.text("rev-list", submission.tip, f"^{submission.boundary}", *below, "--").split()
     intended = set(listed)
-    return tuple(
+    commits = tuple(
         replace(
             item,
             intended=item.commit.hash in intended,
+            on_main=item.commit.hash in only_main,
             fields_differ=item.remote is not None and not same_prose(item.remote.orig.message, item.commit.message),
         )
         for item in submission.commits
     )
+    return replace(submission, commits=commits, series=next((entry.series for entry in known if entry), ""))
+
+
+def _regenerate(submission: Submission, onto: str) -> str:
+    """The command that makes the stack again, on another commit; the branch is checked out."""
+    words = ["apply-stack", "--onto", onto, "--checkout"]
+    if submission.series and submission.series not in series_names():
+        words += ["--series", "FOLDER"]
+    elif submission.series and len(series_names()) > 1:
+        words += ["--series", submission.series]
+    if submission.branch not in ("HEAD", f"stack/{submission.series}"):
+        words += ["--branch", submission.branch]
+    return shlex.join(words)
 
 
 def _name(commit: Commit) -> str:
@@ -110,19 +128,38 @@ def _of_range(submission: Submission) -> Iterator[Concern]:
             "no-commits", "there is nothing to submit: ghstack stops", submission.branch, next_command=command
         )
     for item in submission.commits:
-        if not item.intended:
-            problem = (
-                f"only the local {submission.default_branch} has this commit, and ghstack would open a pull request "
-                "for it"
-            )
-            command = f"apply-stack --onto {submission.settings.remote}/{submission.default_branch}"
-            yield Concern("local-main", problem, _name(item.commit), next_command=command)
+        yield from _of_base(submission, item)
         if len(item.commit.parents) != 1:
             problem = f"the commit has {len(item.commit.parents)} parents, and ghstack stops at it"
             yield Concern("merge", problem, _name(item.commit), next_command="git rebase, without merges")
         if item.action is Action.EMPTY:
             problem = "the commit changes nothing: ghstack leaves it out"
             yield Concern("empty", problem, _name(item.commit), stops=False)
+
+
+def _of_base(submission: Submission, item: SubmittedCommit) -> Iterator[Concern]:
+    """A commit that the stack stands on, and that ghstack takes for a part of it."""
+    remote, name = f"{submission.settings.remote}/{submission.default_branch}", _name(item.commit)
+    user = item.remote.user if item.remote else ""
+    if user and user != submission.settings.username and (submission.settings.username or not item.intended):
+        whose = f"the stack stands on the pull request of {user}, {_url(item)} ({item.place})"
+        if item.action is Action.SKIPPED:
+            problem = f"{whose}; the commit is as {user} submitted it, and ghstack leaves it alone"
+            yield Concern("other-user", problem, name, stops=False)
+        elif item.action is not Action.LANDED:
+            command = _regenerate(submission, f"{submission.settings.remote}/{item.place}/orig")
+            problem = f"{whose}; the commit is not as {user} submitted it, and ghstack would push it to {item.place}"
+            yield Concern("other-user", problem, name, next_command=command)
+    elif item.on_main and not item.intended:
+        problem = (
+            f"only the local {submission.default_branch} has this commit, and ghstack would open a pull request for it"
+        )
+        yield Concern("local-main", problem, name, next_command=_regenerate(submission, remote))
+    elif not item.intended:
+        author = submission.repository.text("log", "-1", "--no-show-signature", "--format=%an", item.commit.hash)
+        does = f"update {_url(item)}" if item.pull_request else "open a pull request for it"
+        problem = f"the stack was built on this commit of {author}, which {remote} lacks, and ghstack would {does}"
+        yield Concern("below-the-stack", problem, name, next_command=_regenerate(submission, remote))
 
 
 def _of_messages(submission: Submission) -> Iterator[Concern]:
@@ -181,7 +218,7 @@ def _landed(submission: Submission, item: SubmittedCommit) -> Concern:
     known = item.remote.trailers.source_id if item.remote else None
     changed = known != item.commit.tree
     does = "ghstack stops, because the commit has changed since" if changed else "ghstack leaves the commit out"
-    command = f"apply-stack --onto {submission.settings.remote}/{submission.default_branch}"
+    command = _regenerate(submission, f"{submission.settings.remote}/{submission.default_branch}")
     return Concern("landed", f"{submission.landed[_url(item)]}: {does}", _url(item), changed, command)
 
 
