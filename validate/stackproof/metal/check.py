@@ -70,7 +70,7 @@ class MetalCheckGate:
             files = _included_files(head)
             touched = sorted(files) if context.options.get("all_kernels") else _touched(base, head, files)
             if not touched:
-                reason = "the stack touches no Metal source (--all-kernels checks every one of the tree)"
+                reason = "the stack touches no Metal source"
                 return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
             versions = tuple(context.options.get("metal_versions") or metal_versions(head))
             root = write_sources(
