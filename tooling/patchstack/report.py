@@ -11,7 +11,7 @@ from typing import Any
 
 from patchstack.diffs import common_ends
 from patchstack.drift.behind import Behind
-from patchstack.edits import Conflict, Status
+from patchstack.edits import Conflict
 from patchstack.edits.model import lines_in_words
 from patchstack.errors import ExitCode
 from patchstack.git import Repository
@@ -255,7 +255,7 @@ def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
 
 def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     outcome = plan.outcome
-    nothing_to_do = outcome.status is Status.SATISFIED and outcome.neutral and not outcome.matches
+    nothing_to_do = outcome.neutral and not outcome.matches and outcome.after is None
     if nothing_to_do and not explain:
         return
     how = outcome.rung.value if outcome.rung else outcome.status.value

@@ -196,7 +196,7 @@ def test_a_fragment_that_is_no_include_line_does_not_go_into_an_include_block() 
         placed("into: {include_block: a.h}", "#include <a.h>\n")
 
 
-@pytest.mark.parametrize("place", ["into: {function: f}", "end_of: {function: f}", "start_of: {include: a.h}"])
+@pytest.mark.parametrize("place", ["into: {function: f}", "end_of: {enum: f}", "start_of: {include: a.h}"])
 def test_a_relation_that_an_anchor_does_not_have_is_refused_on_load(place: str) -> None:
     with pytest.raises(ManifestError, match="does not go with"):
         placed(place, "")

@@ -38,6 +38,8 @@ def paths_of(series: Series) -> tuple[str, ...]:
     for change in series.changes:
         for items in (change.edits, change.upstream, change.requires, change.only_where):
             paths.update(item.path for item in items)
+        for edit in change.edits:
+            paths.update(one.path for listed in (edit.only_where, *edit.unless) for one in listed)
     return tuple(sorted(paths))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from patchstack.edits.model import Spot, closest
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.section import Section, read_whole
 from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
+from patchstack.source.cxx_statements import Statement, statements_of
+from patchstack.source.text import line_end, line_start
 
 DEFINITION_KINDS = (
     "function",
@@ -23,6 +26,9 @@ DEFINITION_KINDS = (
     "registration",
 )
 ANCHOR_KINDS = ("include", "include_block", "namespace", "file", *DEFINITION_KINDS)
+FUNCTION_KINDS = ("function", "kernel")
+STATEMENT_VERBS = ("declares", "calls", "assigns", "returns")
+ANY = "any"
 PLACES = ("after", "before", "start_of", "end_of", "into")
 
 
@@ -39,6 +45,9 @@ class CxxPlace:
         matches: how many there must be.
         pick: which of several is meant, ``first`` or ``last``.
         inside_if: whether what is put beside a definition belongs into the ``#if`` around that.
+        verb: of a place in a function, which ``kind``, ``name`` and ``scope`` say then: what the statement does, one of
+            :data:`STATEMENT_VERBS`; empty for other places.
+        target: what the statement declares, calls, assigns or returns.
     """
 
     relation: str
@@ -48,11 +57,22 @@ class CxxPlace:
     matches: int = 1
     pick: str = "first"
     inside_if: bool = False
+    verb: str = ""
+    target: str = ""
+
+    @property
+    def in_function(self) -> bool:
+        """Whether it is inside a function's body."""
+        return bool(self.verb) or (self.kind in FUNCTION_KINDS and self.relation in ("start_of", "end_of"))
 
     def __str__(self) -> str:
+        relation = self.relation.replace("_", " ")
+        if self.verb:
+            inside = f" in {self.scope}" if self.scope else ""
+            return f"{relation} the statement that {self.verb} {self.target} in {self.kind} {self.name}{inside}"
         what = "the file" if self.kind == "file" else f"{self.kind.replace('_', ' ')} {self.name}"
         inside = f" in {self.scope or 'the global namespace'}" if self.scope is not None else ""
-        return f"{self.relation.replace('_', ' ')} {what}{inside}"
+        return f"{relation} {what}{inside}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,7 @@ class Hit:
     start: int
     end: int
     line: int
-    thing: Include | Namespace | Definition | None
+    thing: Include | Namespace | Definition | Statement | None
 
 
 def load_definition(section: Section, kinds: Sequence[str] = DEFINITION_KINDS) -> CxxPlace:
@@ -86,12 +106,47 @@ def _scope(section: Section) -> str | None:
     return "" if scope == "global" else scope
 
 
+def load_places(section: Section, keys: Sequence[str] = PLACES) -> tuple[CxxPlace, ...]:
+    """Read one place as :func:`load_place` does, or ``places``, a list of them that are tried in order."""
+    if not section.has("places"):
+        return (load_place(section, keys),)
+    found = section.each("places", "a place", lambda item: load_place(item, keys))
+    if len({(place.in_function, place.relation == "into") for place in found}) > 1:
+        expected = "all of them in functions, in include blocks, or elsewhere"
+        raise section.error("'places' are not of one kind", line=section.line_of("places"), expected=expected)
+    return found
+
+
 def load_place(section: Section, keys: Sequence[str] = PLACES) -> CxxPlace:
     """Read the one key of ``keys`` that says where, such as ``after: {function: f, in: at::native}``."""
     relation = section.one_of(keys)
     inner = section.section(relation, f"'{relation}'")
     assert inner is not None  # one_of() found the key
-    return read_whole(inner, lambda inner: _place(inner, relation))
+    reads = _statement_place if inner.has("statement") else _place
+    return read_whole(inner, lambda inner: reads(inner, relation))
+
+
+def _statement_place(inner: Section, relation: str) -> CxxPlace:
+    """Read ``{statement: {declares: x}, in_function: {function: f, in: at::native}}``."""
+    parts = Complaints()
+    statement, function = (parts.part(_inner, inner, key) for key in ("statement", "in_function"))
+    verb = parts.part(statement.one_of, STATEMENT_VERBS) if statement else ""
+    target = parts.part(read_whole, statement, lambda one: one.text(verb)) if verb else ""
+    place = parts.part(read_whole, function, lambda one: load_definition(one, FUNCTION_KINDS)) if function else None
+    count, pick = parts.part(_matches, inner), parts.part(_pick, inner)
+    inside_if = parts.part(inner.flag, "inside_if")
+    if relation not in ("before", "after"):
+        parts.errors.append(inner.error(f"'{relation}' does not go with 'statement'", expected="before or after"))
+    parts.check()
+    assert place is not None  # or check() complained
+    return CxxPlace(relation, place.kind, place.name, place.scope, count, pick, inside_if, verb, target)
+
+
+def _inner(section: Section, key: str) -> Section:
+    found = section.section(key, f"'{key}'")
+    if found is None:
+        raise section.error(f"a place beside a statement needs the key '{key}'")
+    return found
 
 
 def _place(inner: Section, relation: str) -> CxxPlace:
@@ -124,8 +179,8 @@ def _pick(inner: Section) -> str:
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
     allowed = {
         "into": ("include_block",),
-        "start_of": ("namespace", "file", "struct", "class", "union"),
-        "end_of": ("namespace", "file", "struct", "class", "union"),
+        "start_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
+        "end_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
         "definition": DEFINITION_KINDS,
     }.get(relation, tuple(k for k in ANCHOR_KINDS if k != "file"))
     if kind not in allowed:
@@ -134,6 +189,8 @@ def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
 
 def find_hits(file: CxxFile, place: CxxPlace) -> list[Hit]:
     """Everything in the file that the anchor names, in order."""
+    if place.verb:
+        return list(_statement_hits(file, place))
     if place.kind == "file":
         return [Hit(0, len(file.data), 1, None)]
     if place.kind == "include":
@@ -142,11 +199,34 @@ def find_hits(file: CxxFile, place: CxxPlace) -> list[Hit]:
         return _blocks(file, place)
     if place.kind == "namespace":
         return [Hit(n.start, n.end, file.line(n.start), n) for n in file.namespaces if n.name == place.name]
-    return [
-        Hit(file.comment_start(d), d.end, file.line(d.start), d)
-        for d in file.definitions
-        if d.kind == place.kind and place.name in (d.name, d.qualified) and place.scope in (None, d.scope)
-    ]
+    return [Hit(file.comment_start(d), d.end, file.line(d.start), d) for d in _named(file, place)]
+
+
+def _named(file: CxxFile, place: CxxPlace) -> list[Definition]:
+    names = [d for d in file.definitions if d.kind == place.kind and place.name in (d.name, d.qualified)]
+    return [d for d in names if place.scope in (None, d.scope)]
+
+
+def find_functions(file: CxxFile, place: CxxPlace) -> list[Definition]:
+    """The function that a place is in; none where there are several of that name."""
+    found = _named(file, place)
+    return found if len(found) == 1 else []
+
+
+def _statement_hits(file: CxxFile, place: CxxPlace) -> Iterator[Hit]:
+    for function in find_functions(file, place):
+        for one in statements_of(file, function):
+            if _does(one, place):
+                start = file.comment_above(line_start(file.data, one.start))
+                yield Hit(start, line_end(file.data, one.end - 1), file.line(one.start), one)
+
+
+def _does(one: Statement, place: CxxPlace) -> bool:
+    if place.verb == "declares":
+        return place.target in one.declares
+    if place.verb == "returns":
+        return one.returns and (place.target == ANY or one.has(place.target))
+    return one.calls(place.target) if place.verb == "calls" else one.assigns(place.target)
 
 
 def _blocks(file: CxxFile, place: CxxPlace) -> list[Hit]:
@@ -174,7 +254,7 @@ def outside_conditionals(file: CxxFile, hit: Hit) -> tuple[int, int]:
     What is put beside a definition is for more than that definition is compiled for. An ``#if`` around all that its
     scope has, such as an include guard, is none that the thing alone is in.
     """
-    if not isinstance(hit.thing, (Definition, Namespace)):
+    if not isinstance(hit.thing, (Definition, Namespace, Statement)):
         return hit.start, hit.end
     start, end = hit.start, hit.end
     for conditional in file.conditionals:
@@ -186,8 +266,10 @@ def outside_conditionals(file: CxxFile, hit: Hit) -> tuple[int, int]:
     return start, end
 
 
-def _is_of_the_thing(file: CxxFile, thing: Definition | Namespace, opening: int, closing: int) -> bool:
+def _is_of_the_thing(file: CxxFile, thing: Definition | Namespace | Statement, opening: int, closing: int) -> bool:
     """Whether a conditional is inside the scope of a thing and has not all that this scope has."""
+    if isinstance(thing, Statement):
+        return thing.block[0] <= opening and closing <= thing.block[1]
     types = [(d.body_start, d.body_end) for d in file.definitions if d.body_start >= 0]
     bodies = [*types, *((n.body_start, n.body_end) for n in file.namespaces)]
     if any(start <= thing.start < end and not (start <= opening and closing <= end) for start, end in bodies):
@@ -202,6 +284,8 @@ def _is_of_the_thing(file: CxxFile, thing: Definition | Namespace, opening: int,
 def nearest_to(file: CxxFile, place: CxxPlace) -> list[Spot]:
     """What comes closest to an anchor that was not found as expected."""
     known: dict[str, list[Spot]] = {}
+    if place.verb and find_functions(file, place):
+        return _nearest_statements(file, place)
     if place.kind in ("include", "include_block"):
         for include in file.includes:
             spot = Spot(f"#include <{include.path}>", file.line(include.start))
@@ -215,3 +299,12 @@ def nearest_to(file: CxxFile, place: CxxPlace) -> list[Spot]:
             name = found.qualified if "::" in place.name else found.name
             known.setdefault(name, []).append(Spot(f"{found.kind} {found.name}{scope}", file.line(found.start)))
     return [spot for name in closest(place.name, known) for spot in known[name]]
+
+
+def _nearest_statements(file: CxxFile, place: CxxPlace) -> list[Spot]:
+    lines: dict[str, int] = {}
+    for function in find_functions(file, place):
+        for one in statements_of(file, function):
+            for name in re.findall(r"[A-Za-z_]\w*", one.text.decode(errors="replace")):
+                lines.setdefault(name, file.line(one.start))
+    return [Spot(name, lines[name]) for name in closest(place.target, lines)]

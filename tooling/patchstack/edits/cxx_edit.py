@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, nearest_to
 from patchstack.edits.model import Edit, Merge, Outcome
@@ -54,6 +55,9 @@ class Located:
         return tuple(hit.line for hit in self.hits)
 
 
+_Edit = TypeVar("_Edit", bound="CxxEdit")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CxxEdit(Edit):
     """A fragment and a place.
@@ -61,6 +65,7 @@ class CxxEdit(Edit):
     Attributes:
         fragment: the text that lands.
         place: where, or instead of what.
+        others: further places, tried in this order on trees that do not have the ones before.
     """
 
     noun: ClassVar[str]
@@ -68,10 +73,24 @@ class CxxEdit(Edit):
 
     fragment: Fragment
     place: CxxPlace
+    others: tuple[CxxPlace, ...] = ()
 
     def plan(self, tree: Tree) -> Outcome:
         data = tree.read(self.path)
-        return self.missing_file(tree) if data is None else self._planned(tree, self._locate(parse_cxx(data)))
+        if data is None:
+            return self.missing_file(tree)
+        file = parse_cxx(data)
+        edit = self._placed(file)
+        return edit._planned(tree, edit._locate(file))  # noqa: SLF001: it is this edit
+
+    def _placed(self: _Edit, file: CxxFile) -> _Edit:
+        """The edit at the first of its places that a file has; itself where there is but one, or none is there."""
+        if self.others and self._locate(file).hit is None:
+            for place in self.others:
+                edit = dataclasses.replace(self, place=place, others=())
+                if edit._locate(file).hit is not None:  # noqa: SLF001: it is this edit
+                    return edit
+        return self
 
     @abstractmethod
     def _planned(self, tree: Tree, at: Located) -> Outcome:
@@ -84,6 +103,8 @@ class CxxEdit(Edit):
         """The outcome where the anchor names another number of things than it should."""
         anchor, count = str(self.place), len(at.hits)
         problem = f"{count} {self.noun} match '{anchor}', expected {self.place.matches}"
+        if self.others:
+            problem += f"; nor is there what else may do: {', '.join(map(str, self.others))}"
         nearest = nearest_to(at.file, self.place)
         return self.failed(anchor, problem, expected=self.place.matches, matches=at.lines, nearest=nearest)
 

@@ -82,6 +82,8 @@ class PlaceCxxFragment(CxxEdit):
         if data is None:
             return planned
         file = parse_cxx(data)
+        if (placed := self._placed(file)) is not self:
+            return placed.replace(tree)
         gone = self._rivals(file, is_there=planned.status is Status.SATISFIED)
         if not gone:
             return planned

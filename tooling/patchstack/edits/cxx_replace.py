@@ -112,7 +112,10 @@ class ReplaceDefinition(CxxEdit):
         data = tree.read(self.path)
         if planned.status is not Status.DIFFERENT or data is None:
             return planned
-        at = self._locate(parse_cxx(data))
+        file = parse_cxx(data)
+        if (placed := self._placed(file)) is not self:
+            return placed.replace(tree)
+        at = self._locate(file)
         if at.hit is None or not isinstance(at.hit.thing, Definition):
             return planned
         return dataclasses.replace(self._put(tree, at, at.hit), replaced=(piece_of(at.file, self.path, at.hit.thing),))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
 
 from patchstack.edits.create_file import CreateFile
-from patchstack.edits.cxx_anchor import DEFINITION_KINDS, CxxPlace, load_definition, load_place
+from patchstack.edits.cxx_anchor import DEFINITION_KINDS, CxxPlace, load_definition, load_place, load_places
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
+from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
@@ -24,6 +27,12 @@ from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import parse_cxx
+from patchstack.source.cxx_statements import brackets_pair
+
+if TYPE_CHECKING:
+    from patchstack.series.model import Applicability
+
+    Conditions = Callable[[Section], tuple[Applicability, ...]]
 
 
 class _Shared(TypedDict):
@@ -47,11 +56,61 @@ def blob_ids(section: Section, key: str) -> tuple[str, ...]:
     return found
 
 
-def load_edit(section: Section, overlay: Overlay, bases: Mapping[str, tuple[str, ...]] | None = None) -> Edit:
+def load_edits(
+    section: Section, overlay: Overlay, bases: Mapping[str, tuple[str, ...]], conditions: Conditions
+) -> tuple[Edit, ...]:
+    """Make the edit that a manifest entry describes, or one for each of the texts that it lists under ``fragments``.
+
+    Args:
+        bases: path to the blob ids that the whole series was written against, beside those of the entry.
+        conditions: reads ``only_where`` of a mapping.
+
+    Raises:
+        ManifestError: an unknown kind or key, a wrong value, or a fragment or file the overlay does not have.
+    """
+    parts = Complaints()
+    common = parts.part(conditions, section)
+    if not section.has("fragments"):
+        edit = parts.part(load_edit, section, overlay, bases)
+        parts.check()
+        return (dataclasses.replace(edit, only_where=common),)
+    listed = section.each("fragments", "a text", lambda item: _alternative(section, item, overlay, bases, conditions))
+    parts.check()
+    edits: list[Edit] = []
+    before: list[tuple[Applicability, ...]] = []
+    for edit in listed:
+        if before and not before[-1]:
+            raise section.error(
+                "a text without 'only_where' is for every tree, and the ones behind it would never land",
+                line=section.line_of("fragments"),
+            )
+        edits.append(dataclasses.replace(edit, only_where=(*common, *edit.only_where), unless=tuple(before)))
+        before.append(edit.only_where)
+    return tuple(edits)
+
+
+def _alternative(
+    section: Section, item: Section, overlay: Overlay, bases: Mapping[str, tuple[str, ...]], conditions: Conditions
+) -> Edit:
+    parts = Complaints()
+    own = parts.part(conditions, item)
+    edit = parts.part(load_edit, section, overlay, bases, text=item)
+    parts.check()
+    return dataclasses.replace(edit, only_where=own)
+
+
+def load_edit(
+    section: Section,
+    overlay: Overlay,
+    bases: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    text: Section | None = None,
+) -> Edit:
     """Make the edit that a manifest entry describes.
 
     Args:
         bases: path to the blob ids that the whole series was written against, beside those of the entry.
+        text: where its ``fragment`` stands; without it, in the entry itself.
 
     Raises:
         ManifestError: an unknown kind or key, a wrong value, or a fragment or file the overlay does not have.
@@ -63,28 +122,39 @@ def load_edit(section: Section, overlay: Overlay, bases: Mapping[str, tuple[str,
             line=section.line_of("kind"),
             expected=f"one of {', '.join(sorted(KINDS))}",
         )
+    if text and kind not in HAVE_FRAGMENTS:
+        line = section.line_of("fragments")
+        raise section.error(f"'fragments' does not go with {kind}", line=line, expected=" or ".join(HAVE_FRAGMENTS))
     parts = Complaints()
     path = parts.part(section.path, "path")
     own = parts.part(blob_ids, section, "base") or ()
-    where = f"{section.file}:{section.line}"
+    where = f"{section.file}:{(text or section).line}"
     shared: _Shared = {"path": path or "", "base": (*own, *(bases or {}).get(path, ())), "where": where}
-    edit = parts.part(KINDS[kind], section, overlay, shared)
+    fragments = _Fragments(overlay, text or section)
+    edit = parts.part(KINDS[kind], section, fragments, shared)
     parts.check()
     return edit
 
 
-def _create(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
-    content = overlay.file(shared["path"], section.at("path")) if shared["path"] else b""
+@dataclass(frozen=True)
+class _Fragments:
+    """The overlay, and the mapping that names the fragment of an edit."""
+
+    overlay: Overlay
+    section: Section
+
+    def fragment(self, path: str) -> Fragment:
+        name = self.section.text("fragment")
+        return self.overlay.fragment(path, name, self.section.at("fragment")) if path else Fragment(name, b"", "")
+
+
+def _create(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    content = texts.overlay.file(shared["path"], section.at("path")) if shared["path"] else b""
     if has_markers(content):
         raise section.error(
             "a created file lands whole, and this overlay file has fragment markers", line=section.line_of("path")
         )
     return CreateFile(**shared, content=content)
-
-
-def _fragment(section: Section, overlay: Overlay, path: str) -> Fragment:
-    name = section.text("fragment")
-    return overlay.fragment(path, name, section.at("fragment")) if path else Fragment(name, b"", "")
 
 
 def _require_suffix(section: Section, path: str, suffixes: tuple[str, ...], problem: str) -> None:
@@ -93,36 +163,50 @@ def _require_suffix(section: Section, path: str, suffixes: tuple[str, ...], prob
         raise section.error(problem, line=section.line_of("path"), expected=expected)
 
 
-def _place(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     path = shared["path"]
     parts = Complaints()
     parts.part(_require_suffix, section, path, (*CXX_SUFFIXES, ".py"), f"fragments cannot be placed in '{path}'")
-    fragment = parts.part(_fragment, section, overlay, path)
+    fragment = parts.part(texts.fragment, path)
     spacing = parts.part(load_spacing, section)
     if path.endswith(".py"):
         steps = parts.part(load_steps, section, "end_of", ends_with="class")
         parts.check()
         return PlacePythonFragment(**shared, fragment=spacing.of(fragment), spacing=spacing, steps=steps)
-    place = parts.part(load_place, section)
+    places = parts.part(load_places, section)
     replaces = parts.part(section.each, "replaces", "what goes", load_definition, required=False)
     parts.check()
-    if place.relation == "into" and not parse_cxx(fragment.text).has_only_includes:
+    fragment = spacing.of(fragment)
+    if any(place.relation == "into" for place in places) and not parse_cxx(fragment.text).has_only_includes:
         raise section.error(
             f"fragment '{fragment.name}' goes into an include block and is not include lines",
-            line=section.line_of("fragment"),
+            line=texts.section.line_of("fragment"),
         )
-    return PlaceCxxFragment(**shared, fragment=spacing.of(fragment), place=place, spacing=spacing, replaces=replaces)
+    kind = PlaceInFunction if places[0].in_function else PlaceCxxFragment
+    if kind is PlaceInFunction and not brackets_pair(fragment.text):
+        problem = f"fragment '{fragment.name}' goes into a function, and its brackets do not pair"
+        raise section.error(problem, line=texts.section.line_of("fragment"))
+    first, *others = places
+    return kind(**shared, fragment=fragment, place=first, others=tuple(others), spacing=spacing, replaces=replaces)
 
 
-def _replace(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _replace(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
-    fragment = parts.part(_fragment, section, overlay, shared["path"])
+    fragment = parts.part(texts.fragment, shared["path"])
     spacing = parts.part(load_spacing, section, has_lines=False)
-    place = parts.part(load_place, section, keys=("definition",))
+    places = parts.part(load_places, section, keys=("definition",))
     optional = parts.part(section.flag, "optional")
     digests = parts.part(_digests, section)
     parts.check()
-    return ReplaceDefinition(**shared, fragment=spacing.of(fragment), place=place, replaces=digests, optional=optional)
+    first, *others = places
+    return ReplaceDefinition(
+        **shared,
+        fragment=spacing.of(fragment),
+        place=first,
+        others=tuple(others),
+        replaces=digests,
+        optional=optional,
+    )
 
 
 def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
@@ -137,7 +221,7 @@ def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
     return digests
 
 
-def _remove_unused(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _remove_unused(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     path = shared["path"]
     parts = Complaints()
     problem = f"'{path}' may be used by other files, so what is unused in it cannot be told"
@@ -156,14 +240,14 @@ def _unused_places(section: Section) -> tuple[CxxPlace, ...]:
     return section.each("definitions", "a definition", lambda item: load_definition(item, kinds))
 
 
-def _dispatch(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _dispatch(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     op, key, function = (parts.part(section.text, name) for name in ("op", "key", "function"))
     parts.check()
     return AddDispatchKey(**shared, op=op, key=key, function=function)
 
 
-def _remove_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _remove_entry(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     steps = parts.part(load_steps, section, "in")
     entry = parts.part(load_entry, section, "entry")
@@ -173,7 +257,7 @@ def _remove_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return RemovePythonEntry(**shared, steps=steps, entry=entry, value=value, with_comment=with_comment)
 
 
-def _add_entry(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _add_entry(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     steps = parts.part(load_steps, section, "in")
     entry = parts.part(load_entry, section, "entry")
@@ -190,7 +274,7 @@ def _one_line(section: Section, key: str) -> str:
     return text
 
 
-def _remove_member(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _remove_member(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     steps = parts.part(load_steps, section, "in", ends_with="class")
     member = parts.part(section.text, "member")
@@ -198,7 +282,7 @@ def _remove_member(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
     return RemoveClassMember(**shared, steps=steps, member=member)
 
 
-def _regenerate(section: Section, overlay: Overlay, shared: _Shared) -> Edit:
+def _regenerate(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     adds = parts.part(_added, section)
     backend = parts.part(section.text, "backend")
@@ -217,7 +301,8 @@ def _added(section: Section) -> tuple[str, ...]:
     return adds
 
 
-KINDS: Mapping[str, Callable[[Section, Overlay, _Shared], Edit]] = {
+HAVE_FRAGMENTS = ("place-fragment", "replace-definition")
+KINDS: Mapping[str, Callable[[Section, _Fragments, _Shared], Edit]] = {
     "create-file": _create,
     "place-fragment": _place,
     "replace-definition": _replace,

@@ -8,10 +8,13 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from patchstack.git import Tree
 from patchstack.source.pieces import Piece
+
+if TYPE_CHECKING:
+    from patchstack.series.model import Applicability
 
 
 class Rung(enum.Enum):
@@ -173,6 +176,8 @@ class Edit(ABC):
         path: the file in the tree.
         base: ids of blobs the edit was written against; finding one of them is the rung "exact base blob".
         where: manifest file and line, for messages.
+        only_where: conditions on the tree that the series is put on; where one does not hold, the edit is left out.
+        unless: conditions of texts that go before this one: where all of one's hold, that text lands instead.
     """
 
     kind: ClassVar[str]
@@ -182,6 +187,8 @@ class Edit(ABC):
     path: str
     base: tuple[str, ...] = ()
     where: str = ""
+    only_where: tuple[Applicability, ...] = ()
+    unless: tuple[tuple[Applicability, ...], ...] = ()
 
     @abstractmethod
     def describe(self) -> str:
@@ -213,7 +220,7 @@ class Edit(ABC):
     @property
     def result(self) -> tuple[str, ...]:
         """What the edit leaves in a tree, to be compared with other edits: where it puts it does not count."""
-        bare = dataclasses.replace(self, base=(), where="")
+        bare = dataclasses.replace(self, base=(), where="", only_where=(), unless=())
         return (self.path, self.kind, repr(bare))
 
     def introduces(self) -> tuple[Piece, ...]:

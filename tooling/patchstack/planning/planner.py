@@ -17,7 +17,7 @@ from patchstack.planning.parts import LANDED, compare, likeness
 from patchstack.planning.replacing import refuse_dangling
 from patchstack.planning.shared import SharedEdits
 from patchstack.planning.three_way import with_merge
-from patchstack.planning.upstream import lacking, marker_holds, refuse_unknown_ops, unmet_conditions
+from patchstack.planning.upstream import lacking, marker_holds, refuse_unknown_ops, unmet_conditions, why_left_out
 from patchstack.series import Applicability, Change, Series, in_words
 from patchstack.source.native_functions import FUNCTIONS_PATH
 
@@ -57,7 +57,7 @@ def plan_stack(
         for marker in change.upstream:
             marker_holds(marker, tree)
     refuse_unknown_ops((change for change in selected if not unmet[change.id]), tree, series.manifest)
-    planner = _Planner(series, replace, memory)
+    planner = _Planner(series, replace, memory, tree)
     plans: list[ChangePlan] = []
     for change in selected:
         below = plans[-1].tree if plans else tree
@@ -111,8 +111,9 @@ class _Planner:
         torchgen_s: seconds spent in torchgen, which is another program, apart from planning itself.
     """
 
-    def __init__(self, series: Series, replace: Collection[str], memory: Memory) -> None:
+    def __init__(self, series: Series, replace: Collection[str], memory: Memory, onto: Tree) -> None:
         self.torchgen_s = 0.0
+        self._onto = onto
         self._memory = memory
         self._shared = SharedEdits(series)
         self._replace = replace
@@ -150,6 +151,10 @@ class _Planner:
         edits: list[EditPlan] = []
         lines = self._lines
         for edit in change.edits:
+            if why := why_left_out(edit, self._onto):
+                outcome = Outcome(Status.NOT_APPLICABLE, edit.describe(), note=why, neutral=True)
+                edits.append(EditPlan(edit, outcome, None))
+                continue
             outcome = self._shared.judged(change, edit, self._outcome(edit, tree, edits, replace=replace))
             if outcome.status is Status.SATISFIED and _brought(edits, edit):
                 outcome = dataclasses.replace(outcome, neutral=True, note="an edit before it brought it")
@@ -166,7 +171,7 @@ class _Planner:
         outcome = edit.replace(tree) if replace else self._memory.outcome(edit, tree)
         if outcome.status is Status.DIFFERENT and replace:
             return outcome
-        below = [*self._made, *(plan.edit for plan in earlier)]
+        below = [*self._made, *(p.edit for p in earlier if p.outcome.status is not Status.NOT_APPLICABLE)]
         return with_merge(edit, tree, outcome, [other for other in below if other.path == edit.path])
 
     def _regenerated(self, edit: Edit, tree: Tree, earlier: list[EditPlan]) -> Outcome:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from patchstack.cshim import parse_declarations
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.edits.model import closest
+from patchstack.edits.model import Edit, closest
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning.memo import remembered_answer
-from patchstack.series import Applicability, Change, Requirement, UpstreamMarker
+from patchstack.series import Applicability, Change, Requirement, UpstreamMarker, in_words
 from patchstack.source.cxx import parse_cxx
 from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
 from patchstack.source.python import parse_python
@@ -50,6 +50,24 @@ def unmet_conditions(change: Change, onto: Tree) -> tuple[Applicability, ...]:
         TreeError: as for :func:`marker_holds`.
     """
     return tuple(condition for condition in change.only_where if not marker_holds(condition.marker, onto))
+
+
+def why_left_out(edit: Edit, onto: Tree) -> str:
+    """Why an edit is not for a tree; empty where it is.
+
+    Args:
+        onto: the tree that the series is put on, as for :func:`unmet_conditions`.
+
+    Raises:
+        TreeError: as for :func:`marker_holds`.
+    """
+    unmet = [condition for condition in edit.only_where if not marker_holds(condition.marker, onto)]
+    if unmet:
+        return f"left out, it is for trees in which {in_words(unmet)}"
+    for before in edit.unless:
+        if all(marker_holds(condition.marker, onto) for condition in before):
+            return f"left out, another text is for trees in which {in_words(before)}"
+    return ""
 
 
 def refuse_unknown_ops(changes: Iterable[Change], onto: Tree, manifest: Path) -> None:

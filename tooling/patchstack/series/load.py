@@ -10,7 +10,7 @@ from pathlib import Path
 
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.edits.load import blob_ids, load_edit
+from patchstack.edits.load import blob_ids, load_edits
 from patchstack.edits.model import Edit, closest
 from patchstack.edits.written import with_written
 from patchstack.errors import ManifestError, UsageError
@@ -153,6 +153,7 @@ class _Reader:
         overlay = part(self.overlay.layered, layer, section.at("overlay")) if layer else self.overlay
         if not (identity and overlay):
             self._doubt("")
+        edits = part(section.each, "edits", "an edit", lambda item: self._edit(item, overlay), into=self._complaints)
         return Change(
             id=identity,
             title=part(_title, section),
@@ -161,23 +162,22 @@ class _Reader:
             needs=part(section.texts, "needs") or (),
             requires=part(section.each, "requires", "a requirement", _requirement, required=False),
             upstream=part(section.each, "upstream", "an upstream marker", _marker),
-            edits=part(section.each, "edits", "an edit", lambda item: self._edit(item, overlay), into=self._complaints)
-            or (),
+            edits=tuple(edit for group in edits or () for edit in group),
             line=section.line,
             co_authors=part(_co_authors, section),
             test_plan=part(_lines, section, "test_plan", _COMMAND, "a command on one line"),
             labels=part(_lines, section, "labels", _LABEL, "a label without a comma"),
             cc=part(_lines, section, "cc", _ACCOUNT, "an account or organization/team, without @"),
-            only_where=part(section.each, "only_where", "a condition", _condition, required=section.has("only_where")),
+            only_where=part(_conditions, section),
         )
 
     def _doubt(self, path: str) -> None:
         """Note that an edit of a file could not be read, or (``""``) one of a file that is not known."""
         self._in_doubt.add(path)
 
-    def _edit(self, section: Section, overlay: Overlay | None) -> Edit:
+    def _edit(self, section: Section, overlay: Overlay | None) -> tuple[Edit, ...]:
         try:
-            return load_edit(section, overlay or self.overlay, self._bases)
+            return load_edits(section, overlay or self.overlay, self._bases, _conditions)
         except ManifestError:
             path = Complaints().part(section.path, "path")
             self._doubt(path if path and (overlay or self.overlay).has(path) else "")
@@ -267,6 +267,10 @@ def _requirement(item: Section) -> Requirement:
     defines = parts.part(item.text, "defines", default="")
     parts.check()
     return Requirement(path, defines, reason)
+
+
+def _conditions(section: Section) -> tuple[Applicability, ...]:
+    return section.each("only_where", "a condition", _condition, required=section.has("only_where"))
 
 
 def _condition(item: Section) -> Applicability:

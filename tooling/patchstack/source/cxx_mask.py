@@ -122,6 +122,20 @@ def skeleton(data: bytes) -> Skeleton:
     return result
 
 
+def code_only(data: bytes) -> bytes:
+    """A copy of the same length with comments, the inside of literals, and preprocessor lines blanked."""
+    text = bytearray(data)
+    result = Skeleton(b"")
+    _blank_literals(text, result)
+    directives = find_directives(bytes(text))
+    for directive in directives:
+        _blank(text, directive.start, directive.end)
+    for conditional in find_conditionals(directives)[0]:
+        for branch in never_compiled(conditional):
+            _blank(text, branch.start, branch.end)
+    return bytes(text)
+
+
 _BLANKED = bytes(byte if byte in b"\r\n" else ord(" ") for byte in range(256))
 
 
