@@ -30,8 +30,8 @@ changes:
     upstream: [{{dispatch: tint, key: MPS}}]
     edits:
       - {{kind: add-dispatch-key, path: {NATIVE}, op: tint, key: MPS, function: tint_mps}}
-      - {{kind: place-fragment, path: {HOST}, fragment: mix, after: {{function: shade_mps}}}}
       - {{kind: place-fragment, path: {HOST}, fragment: tint_mps, after: {{function: shade_mps}}}}
+      - {{kind: place-fragment, path: {HOST}, fragment: mix, after: {{function: shade_mps}}}}
   - id: mend
     title: "[MPS] Mend tint"
     message: message.md

@@ -10,6 +10,7 @@ from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
+from patchstack.planning.closed import refuse_unclosed
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.memo import Memory
 from patchstack.planning.model import ChangePlan, ChangeState, EditPlan, StackPlan
@@ -64,8 +65,11 @@ def plan_stack(
         plans.append(_left_out(change, below, why) if (why := unmet[change.id]) else planner.change(change, below))
     _refuse_unmet_needs(series, plans, unmet, tree)
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
+    before_closure = time.perf_counter()
+    plans = refuse_unclosed(series, plans, tree)
+    closure_s = time.perf_counter() - before_closure
     total = time.perf_counter() - started
-    seconds = {"plan": total - planner.torchgen_s, "torchgen": planner.torchgen_s}
+    seconds = {"plan": total - planner.torchgen_s - closure_s, "torchgen": planner.torchgen_s, "closure": closure_s}
     return StackPlan(series, onto, tuple(plans), seconds)
 
 

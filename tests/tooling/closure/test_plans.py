@@ -1,0 +1,183 @@
+"""What closure says of the bundled series on whole trees: PyTorch's releases, and upstream's own files of 2026."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from edit_bench import tree_of
+from patchstack.closure import newly_missing
+from patchstack.git import GitCommitHash, Repository, Tree
+from patchstack.planning import StackPlan, plan_stack
+from patchstack.series import load_series
+from patchstack.source.cxx import Definition, parse_cxx
+from references import clone_of
+from shared_inputs import upstream_tree
+
+FOLDER = "aten/src/ATen/native/mps"
+HEADER, METAL, HOST = (
+    f"{FOLDER}/{name}" for name in ("kernels/GridSampler.h", "kernels/GridSampler.metal", "operations/GridSampler.mm")
+)
+UPSTREAM = (
+    "2026-04-before",
+    "2026-04-2d-only",
+    "2026-04-3d-only",
+    "2026-05-both",
+    "2026-06-wide-index",
+    "2026-08-checked",
+)
+SERIES = load_series(None)
+FIRST = ("grid_sampler_2d_backward", "grid_sampler_3d_backward")
+
+
+def edited(repository: Path, path: str, content: bytes) -> GitCommitHash:
+    """A commit on ``main`` with one file changed."""
+    stream = b"commit refs/heads/edited\ncommitter A <a@b.c> 1700000000 +0000\ndata 4\nEdit\nfrom refs/heads/main^0\n"
+    stream += b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(content), content)
+    subprocess.run(["git", "fast-import", "--quiet", "--force"], cwd=repository, input=stream, check=True)
+    done = subprocess.run(["git", "rev-parse", "edited"], cwd=repository, check=True, capture_output=True, text=True)
+    return GitCommitHash(done.stdout.strip())
+
+
+def said(plan: StackPlan) -> str:
+    """All conflicts, a line each."""
+    return "\n".join(f"{change.change.id} {conflict}" for change, conflict in plan.conflicts())
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return clone_of("2.11", tmp_path_factory.mktemp("release") / "tree")
+
+
+Edited = Callable[[str, Callable[[bytes], bytes]], StackPlan]
+
+
+@pytest.fixture
+def plan_edited(release: Path) -> Iterator[Edited]:
+    with Repository.open(release) as repository:
+
+        def make(path: str, edit: Callable[[bytes], bytes]) -> StackPlan:
+            data = Tree.at(repository, "main").read(path)
+            assert data is not None
+            return plan_stack(repository, SERIES, edited(release, path, edit(data)), ask_history=False)
+
+        yield make
+
+
+def definition(data: bytes, name: str) -> Definition:
+    (found,) = (d for d in parse_cxx(data).definitions if d.name == name)
+    return found
+
+
+def moved_behind(data: bytes, name: str, other: str) -> bytes:
+    """The file with one definition moved behind another, further down."""
+    thing, place = definition(data, name), definition(data, other)
+    text = data[thing.start : thing.end]
+    return data[: thing.start] + data[thing.end : place.end] + b"\n" + text + data[place.end :]
+
+
+class TestAWholeRelease:
+    @pytest.mark.parametrize("name", ["2.11", "2.13"])
+    def test_takes_the_series_without_a_false_alarm(self, name: str, tmp_path: Path) -> None:
+        with Repository.open(clone_of(name, tmp_path / "tree")) as repository:
+            commit = repository.resolve_commit("main")
+            assert commit is not None
+            plan = plan_stack(repository, SERIES, commit, ask_history=False)
+            assert said(plan) == ""
+            assert plan.commits
+
+    @pytest.mark.parametrize("name", ["2.11", "2.13"])
+    def test_has_no_file_of_shaders_or_their_headers_that_misses_a_name(self, name: str, tmp_path: Path) -> None:
+        with Repository.open(clone_of(name, tmp_path / "tree")) as repository:
+            tree = Tree.at(repository, "main")
+            assert newly_missing(tree_of({}), tree, [METAL, HOST], [], {}) == []
+
+    def test_of_2_6_has_no_shader_and_no_host_file_that_misses_a_name(self, tmp_path: Path) -> None:
+        with Repository.open(clone_of("2.6", tmp_path / "tree")) as repository:
+            tree = Tree.at(repository, "main")
+            shaders = [path for path in tree.walk(f"{FOLDER}/kernels") if path.endswith(".metal")]
+            hosts = [path for path in tree.walk(f"{FOLDER}/operations") if path.endswith(".mm")]
+            assert len(shaders) > 10
+            assert len(hosts) > 50
+            found = newly_missing(tree_of({}), tree, [*shaders, *hosts], [], {})
+            assert [f"{m.path}:{m.line} {m.name}, {m.problem}" for m in found] == []
+
+
+class TestAnEditOfARelease:
+    def test_that_moves_a_kernel_which_is_an_anchor_below_the_users_of_the_helpers(self, plan_edited: Edited) -> None:
+        plan = plan_edited(METAL, lambda data: moved_behind(data, "grid_sampler_2d", "grid_sampler_3d"))
+        assert "grid_sampler_3d uses GridPosition" in said(plan)
+        assert "defined only below, at line" in said(plan)
+        assert not plan.changes[1].becomes_commit
+
+    def test_that_moves_a_host_function_within_its_namespace(self, plan_edited: Edited) -> None:
+        plan = plan_edited(
+            HOST, lambda data: moved_behind(data, "grid_sampler_2d_mps_impl", "grid_sampler_3d_mps_impl")
+        )
+        assert "grid_sampler_3d_mps_impl uses grid_sampler_dims, defined only below" in said(plan)
+
+    def test_that_adds_a_second_caller_of_what_is_replaced(self, plan_edited: Edited) -> None:
+        def with_caller(data: bytes) -> bytes:
+            at = definition(data, "grid_sampler_3d_mps").end
+            call = data[definition(data, "grid_sampler_3d_mps").start : at]
+            return (
+                data[:at] + b"\n" + call.replace(b"grid_sampler_3d_mps(", b"grid_sampler_3d_checked_mps(") + data[at:]
+            )
+
+        plan = plan_edited(HOST, with_caller)
+        assert "grid_sampler_3d_checked_mps uses mps::grid_sampler_3d_mps_impl, called as before" in said(plan)
+
+    def test_that_puts_an_if_around_the_kernel_which_is_an_anchor(self, plan_edited: Edited) -> None:
+        def wrapped(data: bytes) -> bytes:
+            kernel = definition(data, "grid_sampler_2d")
+            text = data[kernel.start : kernel.end]
+            return data[: kernel.start] + b"#if GRID_SAMPLER_2D\n" + text + b"#endif\n" + data[kernel.end :]
+
+        plan = plan_edited(METAL, wrapped)
+        assert "defined only inside the #if of line" in said(plan)
+
+    def test_that_renames_a_helper_which_the_text_of_a_change_uses(self, plan_edited: Edited) -> None:
+        plan = plan_edited(HOST, lambda data: data.replace(b"padding_to_string", b"name_of_padding"))
+        assert "uses padding_to_string, defined nowhere that this file sees" in said(plan)
+
+
+class TestUpstreamsOwnFiles:
+    @pytest.mark.parametrize("name", UPSTREAM)
+    def test_miss_no_name(self, name: str, tmp_path: Path) -> None:
+        with Repository.open(upstream_tree(name, tmp_path / "tree")) as repository:
+            tree = Tree.at(repository, "main")
+            assert newly_missing(tree_of({}), tree, [HEADER, METAL, HOST], [], {}) == []
+
+    def test_before_april_lack_the_enumeration_that_the_fast_change_uses(self, tmp_path: Path) -> None:
+        with Repository.open(upstream_tree("2026-04-before", tmp_path / "tree")) as repository:
+            commit = repository.resolve_commit("main")
+            assert commit is not None
+            below = plan_stack(repository, SERIES, commit, only=FIRST, ask_history=False)
+            assert [change.becomes_commit for change in below.changes] == [True, True]
+            plan = plan_stack(repository, SERIES, commit, ask_history=False)
+            if plan.changes[-1].becomes_commit:
+                pytest.skip("not run: the series brings the enumeration by now")
+            assert "GridSamplerGradientParams uses GridSamplerPadding, defined nowhere that this file sees" in said(
+                plan
+            )
+            assert "in aten/src/ATen/native/GridSamplerUtils.h, which is not included" in said(plan)
+
+    def test_with_a_draft_of_2d_lack_the_helpers_that_3d_takes_from_the_series_2d(self, tmp_path: Path) -> None:
+        with Repository.open(upstream_tree("2026-04-2d-only", tmp_path / "tree")) as repository:
+            commit = repository.resolve_commit("main")
+            assert commit is not None
+            plan = plan_stack(repository, SERIES, commit, only=FIRST, ask_history=False)
+            if not plan.blocked:
+                pytest.skip("not run: the series brings the helpers by now")
+            names = (
+                "GridWindow",
+                "GridBilinear",
+                "grid_sampler_dims",
+                "launch_grid_sampler",
+                "grid_sampler_fits_32_bits",
+            )
+            assert all(name in said(plan) for name in names)
+            assert "from grid_sampler_2d_backward, which is present upstream" in said(plan)
