@@ -20,6 +20,7 @@ class ExitCode(enum.IntEnum):
     USAGE = 2
     CONFLICT = 3
     TREE = 4
+    NOT_CHECKED = 5
 
 
 @dataclass

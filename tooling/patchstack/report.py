@@ -95,6 +95,7 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "tip": written.tip if written and written.commits else None,
         "moved": bool(written and written.moved),
         "backup": written.backup or None if written else None,
+        "checked": written.checked or None if written else None,
         "dry_run": report.dry_run,
         "exit_code": int(report.exit_code),
         "changes": [_change_json(report, change, explain=explain) for change in report.plan.changes],
@@ -212,6 +213,8 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     yield _conclusion(report)
     for advice, command in zip(report.advice, report.next_commands, strict=True):
         yield f"{advice}, {_commits(advice.commits)} (next: {command})"
+    if report.written and report.written.checked:
+        yield report.written.checked
     if "--label" in report.submit_command:
         yield f"to submit it with its labels: {report.submit_command} (first: apply-stack submit-check)"
 

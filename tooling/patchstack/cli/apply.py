@@ -33,8 +33,8 @@ def run(request: Request) -> RunReport:
         PatchstackError: with the exit code that belongs to it.
     """
     started = time.perf_counter()
-    if request.dry_run and (request.format_patch or request.checkout):
-        raise UsageError("--dry-run writes nothing, so it does not go with --format-patch or --checkout")
+    if request.dry_run and (request.format_patch or request.checkout or request.check):
+        raise UsageError("--dry-run writes nothing, so it does not go with --format-patch, --checkout or --check")
     series = load_series(request.series)
     if request.format_patch:
         from patchstack.mailbox import require_own_folder
@@ -147,6 +147,7 @@ def _write(request: Request, report: RunReport, switch: Switch | None, evidence:
         switch=switch,
         identity_may_stand_in=request.reference is not None,
         evidence=evidence,
+        check=request.check,
     )
     report = replace(report, written=written, pulls=written.pulls)
     if request.format_patch:

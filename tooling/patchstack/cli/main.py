@@ -43,6 +43,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @options.as_json
 @click.option("--format-patch", type=click.Path(path_type=Path), metavar="DIR", help="Also write a mailbox series.")
 @click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
+@click.option("--check", is_flag=True, help="Compile the commits with validate-stack before the branch moves.")
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
 @click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Quote this validate-stack --json.")
 @click.option("--bench", multiple=True, metavar="[CHANGE=]FILE", help="Quote this Markdown table; may be repeated.")
@@ -65,11 +66,12 @@ def command(
     force: bool,
     results: Path | None,
     bench: tuple[str, ...],
+    check: bool,
 ) -> None:
     """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
 
     Exit codes: 0 applied or nothing left to apply, 2 usage or manifest, 3 conflict (nothing written), 4 not a usable
-    tree, 1 internal error (with a report file).
+    tree, 5 --check could not compile (nothing moved), 1 internal error (with a report file).
     """
     if context.invoked_subcommand is not None:
         require_no_options(context)
@@ -92,6 +94,7 @@ def command(
         force,
         results,
         bench,
+        check,
     )
     report = run(request)
     if request.as_json:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force")
+_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Request:
     force: bool = False
     results: Path | None = None
     bench: tuple[str, ...] = ()
+    check: bool = False
 
     def command(self, *, only: Collection[str], replace: Collection[str]) -> str:
         """What to type for the same with other changes chosen.

@@ -17,6 +17,7 @@ from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls import Become, PullFate, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
+from patchstack.stack.check import check_commits
 from patchstack.stack.checkout import BranchUse, uses_of
 from patchstack.stack.compose import NOTHING, Composer, Evidence
 from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
@@ -50,6 +51,7 @@ class Written:
         moved: whether the branch was moved; ``False`` when it pointed there already.
         backup: ref that keeps the old tip with what the new stack does not have; empty when there was no such thing.
         pulls: what will become of each pull request.
+        checked: what ``--check`` came to, a sentence; empty where it was not asked for.
         warnings: sentences for the user.
         seconds: wall time of writing.
     """
@@ -60,6 +62,7 @@ class Written:
     moved: bool = False
     backup: str = ""
     pulls: tuple[PullFate, ...] = ()
+    checked: str = ""
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -86,6 +89,7 @@ def write_stack(
     switch: Switch | None = None,
     identity_may_stand_in: bool = False,
     evidence: Evidence = NOTHING,
+    check: bool = False,
 ) -> Written:
     """Write the commits of ``plan`` and move the branch to the last one.
 
@@ -94,14 +98,18 @@ def write_stack(
         switch: check the branch out afterwards, in a worktree that may have it checked out already.
         identity_may_stand_in: go on with a placeholder where git has no identity; for reference trees.
         evidence: results and tables that the messages quote.
+        check: compile the commits before the branch moves.
 
     Raises:
+        CheckError: a commit does not compile.
+        NotCheckedError: whether they compile could not be found out.
         RefError: another run is at work, the branch is in use or holds foreign commits, or it moved meanwhile.
         TreeError: no identity, signing fails, or the store cannot be written.
         ManifestError: a commit message breaks a rule.
         UsageError: the results of ``evidence`` are about other trees.
     """
     started = time.perf_counter()
+    checked = ""
     with run_lock(repository) as lock:
         record = Record(repository)
         refs = read_refs(repository, branch_name)
@@ -123,6 +131,9 @@ def write_stack(
         tip = commits[-1].hash if commits else plan.onto
         if commits and branch.tip != tip:
             _refuse_used(repository, branch, switch)
+        if check and commits:
+            paths = sorted({path for commit in commits for path in commit.change.files})
+            checked = check_commits(repository, plan.onto, tip, paths)
         if switch:
             switch.rehearse(tip, lock.scratch)
         moved, backup = False, ""
@@ -144,6 +155,7 @@ def write_stack(
         moved=moved,
         backup=backup,
         pulls=links.fates,
+        checked=checked,
         warnings=warnings,
         seconds={"write": time.perf_counter() - started},
     )
