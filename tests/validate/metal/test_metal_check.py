@@ -13,7 +13,7 @@ from metal_kernels import KERNELS as SOURCES
 from patchstack.git import Repository, Tree
 from references import require_reference
 from stackproof.metal.build import Source
-from stackproof.metal.check import KERNELS, MetalCheckGate, added_lines, metal_versions
+from stackproof.metal.check import KERNELS, MetalCheckGate, metal_versions
 from stackproof.metal.rules import apply_rules
 from stackproof.metal.typecheck import check_source
 from stackproof.model import Finding, GateContext, GateResult, Verdict
@@ -178,19 +178,60 @@ def test_a_missing_include_is_a_finding(folder: Path, tmp_path: Path) -> None:
     assert "absent.h" in result.findings[0].message
 
 
-def test_a_rule_fails_on_added_lines_and_informs_elsewhere(folder: Path, tmp_path: Path) -> None:
-    old = CLEAN + "kernel void old(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
-    new = old + "kernel void recent(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
-    result = Stack(folder, {PATH: old}, {PATH: new}).judge(tmp_path / "cache", metal_versions=["3.1"])
+OLD = CLEAN + "kernel void old(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
+LOST = CLEAN + "kernel void old(device float* out) {\n  out[0] = lost;\n}\n"
+
+
+def informed(result: GateResult) -> list[tuple[str, int]]:
+    notes: list[Finding] = [one for one in result.findings if not one.fails]
+    assert all("(as before the stack)" in one.message for one in notes)
+    return [(one.rule, one.line) for one in notes]
+
+
+def test_a_rule_fails_on_what_the_stack_adds_and_informs_of_what_the_base_has(folder: Path, tmp_path: Path) -> None:
+    new = OLD + "kernel void recent(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
+    result = Stack(folder, {PATH: OLD}, {PATH: new}).judge(tmp_path / "cache", metal_versions=["3.1"])
     assert failing(result) == [("constant-data", PATH, 9)]
-    informed: list[Finding] = [one for one in result.findings if not one.fails]
-    assert [(one.rule, one.line) for one in informed] == [("constant-data", 6)]
+    assert informed(result) == [("constant-data", 6)]
 
 
-def test_added_lines_are_those_of_the_new_text() -> None:
-    assert added_lines(b"a\nb\nc\n", b"a\nx\nc\nd\n") == {2, 4}
-    assert added_lines(None, b"a\nb\n") == {1, 2}
-    assert added_lines(b"a\n", None) == frozenset()
+def test_a_fault_of_the_base_that_only_moves_is_a_note(folder: Path, tmp_path: Path) -> None:
+    moved = OLD.replace("using namespace metal;\n", "using namespace metal;\n\n// Words.\n\n")
+    result = Stack(folder, {PATH: OLD}, {PATH: moved}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert result.verdict is Verdict.PASSED
+    assert informed(result) == [("constant-data", 9)]
+
+
+def test_a_fault_that_is_added_to_a_definition_with_another_one_fails(folder: Path, tmp_path: Path) -> None:
+    worse = OLD.replace("constant float* in,", "constant float* in, constant half* more,")
+    result = Stack(folder, {PATH: OLD}, {PATH: worse}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert [finding.message.split()[1] for finding in result.findings if finding.fails] == ["in", "more"]
+
+
+def test_the_same_statement_with_the_same_fault_once_more_fails(folder: Path, tmp_path: Path) -> None:
+    old = LOST.replace("lost;", "lost;\n  out[1] = 0;")
+    twice = old.replace("out[1] = 0;", "out[0] = lost;")
+    result = Stack(folder, {PATH: old}, {PATH: twice}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert (result.verdict, len(failing(result)), len(informed(result))) == (Verdict.FAILED, 1, 1)
+
+
+def test_an_error_of_the_base_is_a_note_and_its_file_counts_as_not_checked(folder: Path, tmp_path: Path) -> None:
+    edited = LOST.replace("out[i] = 1;", "out[i] = 2;")
+    other = PATH.replace("Some", "Other")
+    stack = Stack(folder, {PATH: LOST}, {PATH: edited})
+    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert (result.verdict, result.reason) == (
+        Verdict.NOT_RUN,
+        "what the stack touches does not compile, as before the stack",
+    )
+    assert informed(result) == [("compile", 7)]
+    stack.head = stack.commit({other: CLEAN})
+    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert (result.verdict, result.cases) == (Verdict.PASSED, 1)
+    stack.head = stack.commit({PATH: edited.replace("out[i] = 2;", "out[i] = missing;")})
+    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    assert failing(result) == [("compile", PATH, 4)]
+    assert informed(result) == [("compile", 7)]
 
 
 @pytest.mark.needs_reference

@@ -105,10 +105,11 @@ class HostStack:
     def ops(self) -> tuple[OpEntry, ...]:
         """The entries of the tree's ``native_functions.yaml`` whose MPS function one of the files defines."""
         text = "\n".join(file.text for file in self.files)
-        return tuple(entry for entry in _entries(self.tree) if re.search(rf"\b{entry.function}\b\s*[()]", text))
+        return tuple(entry for entry in entries_of(self.tree) if re.search(rf"\b{entry.function}\b\s*[()]", text))
 
 
-def _entries(tree: Tree) -> Iterator[OpEntry]:
+def entries_of(tree: Tree) -> Iterator[OpEntry]:
+    """The entries of a tree's ``native_functions.yaml`` that have a function for MPS."""
     source = tree.read(FUNCTIONS_PATH) or b""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     entries: list[dict[str, Any]] = yaml.load(source, Loader=loader) or []

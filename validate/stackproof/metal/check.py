@@ -1,22 +1,23 @@
 """The gate "metal-check": every kernel that the stack touches compiles as Metal would have it.
 
 Each touched ``.metal`` file of the head commit is type-checked with its address spaces, once per Metal version that the
-tree is built for, and read by the static rules. Errors fail the gate wherever they are; a rule fails it only on lines
-that the stack adds, and is information elsewhere.
+tree is built for, and read by the static rules. What the base commit has too, at the same statement of the same
+definition, is a note.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.before.findings import AS_BEFORE, failing, noted
 from stackproof.metal.build import Source
 from stackproof.metal.model import Diagnostic
 from stackproof.metal.rules import RuleFinding, apply_rules
@@ -77,11 +78,13 @@ class MetalCheckGate:
                 {path: text for one in touched for path, text in files[one].items()}, context.cache / NAME
             )
             checked = list(_check_all(root, touched, versions, context))
-            added = {path: added_lines(base.read(path), head.read(path)) for one in touched for path in files[one]}
+            findings = list(_findings(checked))
+            if failing(findings):
+                findings = noted(findings, _below(base, touched, versions, context), head=head, base=base)
         except PatchstackError as error:
             finding = Finding(str(error), path=error.where, rule="not-checked")
             return _result([_Checked(error.where, "", None, str(error))], [finding], started)
-        return _result(checked, list(_findings(checked, added)), started)
+        return _result(checked, findings, started)
 
 
 def metal_versions(tree: Tree) -> tuple[str, ...]:
@@ -91,14 +94,6 @@ def metal_versions(tree: Tree) -> tuple[str, ...]:
     """
     found = {match.decode() for path in _BUILD_FILES for match in _VERSION.findall(tree.read(path) or b"")}
     return tuple(sorted(found)) or DEFAULT_VERSIONS
-
-
-def added_lines(before: bytes | None, after: bytes | None) -> frozenset[int]:
-    """1-based numbers of the lines of ``after`` that ``before`` does not have."""
-    old, new = ((text or b"").decode(errors="replace").splitlines() for text in (before, after))
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    changed = (range(op[3] + 1, op[4] + 1) for op in matcher.get_opcodes() if op[0] in ("insert", "replace"))
-    return frozenset(line for lines in changed for line in lines)
 
 
 def _included_files(tree: Tree) -> dict[str, dict[str, bytes]]:
@@ -130,17 +125,25 @@ def _check_one(root: Path, path: str, version: str) -> _Checked:
         return _Checked(path, version, None, str(error).replace(f"{root}/", ""))
 
 
-def _findings(checked: Sequence[_Checked], added: Mapping[str, frozenset[int]]) -> Iterator[Finding]:
+def _below(base: Tree, touched: Sequence[str], versions: Sequence[str], context: GateContext) -> list[Finding]:
+    """What the gate finds in the same sources of the base."""
+    there = [path for path in touched if base.exists(path)]
+    files = {path: text for one in there for path, text in collect_sources(base, one).items()}
+    root = write_sources(files, context.cache / NAME)
+    return list(_findings(list(_check_all(root, there, versions, context))))
+
+
+def _findings(checked: Sequence[_Checked]) -> Iterator[Finding]:
     """One finding per place, whatever the number of versions that have it."""
     seen: dict[tuple[str, int, str, str], Finding] = {}
     for one in checked:
-        for finding in _findings_of(one, added):
-            key = (finding.path, finding.line, finding.rule, finding.message if finding.rule == "compile" else "")
+        for finding in _findings_of(one):
+            key = (finding.path, finding.line, finding.rule, finding.message)
             seen.setdefault(key, finding)
     yield from sorted(seen.values(), key=lambda finding: (finding.path, finding.line, finding.rule))
 
 
-def _findings_of(one: _Checked, added: Mapping[str, frozenset[int]]) -> Iterator[Finding]:
+def _findings_of(one: _Checked) -> Iterator[Finding]:
     details = {"metal_version": one.version}
     if one.result is None:
         yield Finding(one.problem, path=one.path, rule="compile", details=details)
@@ -150,7 +153,7 @@ def _findings_of(one: _Checked, added: Mapping[str, frozenset[int]]) -> Iterator
     for warning in one.result.warnings:
         yield _from_compiler(warning, False, details)
     for broken in apply_rules(one.result):
-        yield _from_rule(broken, added, details)
+        yield _from_rule(broken, details)
 
 
 def _from_compiler(diagnostic: Diagnostic, fails: bool, details: Mapping[str, str]) -> Finding:
@@ -158,32 +161,39 @@ def _from_compiler(diagnostic: Diagnostic, fails: bool, details: Mapping[str, st
     return Finding(diagnostic.message, diagnostic.file, diagnostic.line, rule, fails, details)
 
 
-def _from_rule(broken: RuleFinding, added: Mapping[str, frozenset[int]], details: Mapping[str, str]) -> Finding:
-    fails = broken.line in added.get(broken.file, frozenset())
-    return Finding(broken.message, broken.file, broken.line, broken.rule, fails, details)
+def _from_rule(broken: RuleFinding, details: Mapping[str, str]) -> Finding:
+    return Finding(broken.message, broken.file, broken.line, broken.rule, details=details)
 
 
 def _result(checked: Sequence[_Checked], findings: Sequence[Finding], started: float) -> GateResult:
-    rows = [
-        {
-            "file": one.path,
-            "metal_version": one.version,
-            "kernels": len(one.result.kernels) if one.result else 0,
-            "errors": len(one.result.errors) if one.result else 1,
-        }
-        for one in checked
-    ]
+    failed_at = {(finding.path, finding.line) for finding in findings if finding.fails}
+    rows = [_row(one, failed_at) for one in checked]
     # A file with an error has no checked kernel at all: the compiler stopped somewhere in it.
-    cases = sum(max(1, int(str(row["kernels"]))) for row in rows)
-    failed = sum(max(1, int(str(row["kernels"]))) for row in rows if row["errors"])
+    cases = sum(max(1, row["kernels"]) for row in rows if row["errors"] or not row["errors_before"])
+    failed = sum(max(1, row["kernels"]) for row in rows if row["errors"])
     fails = any(finding.fails for finding in findings)
+    not_run = bool(rows) and not cases and not fails
     return GateResult(
         NAME,
-        Verdict.FAILED if fails or failed or not cases else Verdict.PASSED,
+        Verdict.NOT_RUN if not_run else Verdict.FAILED if fails or failed or not cases else Verdict.PASSED,
         cases=cases,
         failed=failed,
         seconds=time.monotonic() - started,
+        reason=f"what the stack touches does not compile, {AS_BEFORE}" if not_run else "",
         findings=findings,
         details={"files": rows},
         limits=LIMITS,
     )
+
+
+def _row(one: _Checked, failed_at: Collection[tuple[str, int]]) -> dict[str, Any]:
+    """What is known about one file at one version; errors that the base has too are counted apart."""
+    errors = [(error.file, error.line) for error in one.result.errors] if one.result else [(one.path, 0)]
+    own = sum(place in failed_at for place in errors)
+    return {
+        "file": one.path,
+        "metal_version": one.version,
+        "kernels": len(one.result.kernels) if one.result else 0,
+        "errors": own,
+        "errors_before": len(errors) - own,
+    }

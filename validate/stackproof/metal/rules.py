@@ -1,7 +1,6 @@
 """Static rules: mistakes that type-check, and that reviewers or users of the MPS backend have reported.
 
-Each rule reads the tokens of one source after the preprocessor, so that what macros instantiate is seen too. A rule
-may be wrong about intent; the gate lets it fail only on lines that the stack adds.
+Each rule reads the tokens of one source after the preprocessor, so that what macros instantiate is seen too.
 """
 
 from __future__ import annotations
