@@ -19,7 +19,7 @@ SOURCE = f"{KERNELS}/GridSampler.metal"
 
 
 def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
-    """A repository with the overlay's kernels, texts replaced by file name, and the headers that they include."""
+    """A commit with the overlay's kernels, texts replaced by file name, and the headers that they include."""
     texts = overlay_texts()
     for name, (old, new) in changes.items():
         assert old in texts[name]
@@ -30,11 +30,13 @@ def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
 def judged(root: Path, changes: dict[str, tuple[str, str]] | None = None, **options: object) -> GateResult:
     """The gate's result for the repository at ``root``, which is made unless it is there."""
     if not root.exists():
+        root.mkdir()
+        commit(root, "nothing")
         small_tree(root, changes or {})
     with Repository.open(root) as repository:
-        head = repository.commit("HEAD").hash
+        base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
         settings = {"ops": [OP], "run_modes": ["plain"], "small": True, **options}
-        return MetalRunGate().run(GateContext(repository, head, head, cache_dir(), options=settings))
+        return MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
 
 
 def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> None:
@@ -84,8 +86,9 @@ def test_a_kernel_that_takes_the_process_down_is_a_finding(tmp_path: Path) -> No
 
 def test_a_missing_kernel_source_fails_and_is_named(tmp_path: Path) -> None:
     root = tmp_path / "tree"
-    small_tree(root, {})
-    (root / SOURCE).unlink()
+    root.mkdir()
+    commit(root, "nothing")
+    (root / "README").write_text("no kernels")
     commit(root, "without kernels")
     result = judged(root)
     assert result.verdict is Verdict.FAILED
@@ -131,13 +134,23 @@ def test_the_forward_is_compared_with_the_kernels_of_the_commit_below(tmp_path: 
     assert result.cases == 36 * 6 * 3
 
 
-def test_a_forward_that_rounds_in_another_way_fails_and_both_values_are_shown(tmp_path: Path) -> None:
-    fault = ("sum += window.weight(pixel) * value;", "sum = value * window.weight(pixel) * 1.0000001f + sum;")
+TWO_SAMPLES = "as before the stack, two samples; bilinear, zeros, align_corners; float32"
+
+
+def test_a_forward_that_rounds_in_another_way_passes(tmp_path: Path) -> None:
+    other = ("sum += window.weight(pixel) * value;", "sum = value * window.weight(pixel) * 1.0000001f + sum;")
+    range_of_commits(tmp_path / "tree", {"GridSampler.metal": other})
+    result = compared(tmp_path / "tree", match=TWO_SAMPLES)
+    assert [finding.message for finding in result.findings] == []
+    assert (result.verdict, result.cases) == (Verdict.PASSED, 6)
+
+
+def test_a_forward_that_is_further_off_than_the_one_below_fails_and_both_errors_are_shown(tmp_path: Path) -> None:
+    fault = ("sum += window.weight(pixel) * value;", "sum += window.weight(pixel) * value * 1.0001f;")
     range_of_commits(tmp_path / "tree", {"GridSampler.metal": fault})
-    result = compared(tmp_path / "tree", match="as before the stack; bilinear, zeros, align_corners; float32")
-    assert result.verdict is Verdict.FAILED
-    assert "are not those of before the stack" in result.findings[0].message
-    assert " instead of " in result.findings[0].message
+    result = compared(tmp_path / "tree", match=TWO_SAMPLES)
+    assert (result.verdict, result.failed) == (Verdict.FAILED, 3)  # far away all is padding
+    assert "where the kernels below the stack are off by" in result.findings[0].message
 
 
 def test_a_base_without_the_kernels_is_said_and_does_not_fail(tmp_path: Path) -> None:

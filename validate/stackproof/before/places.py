@@ -91,7 +91,8 @@ def _in_python(path: str, content: bytes, lines: list[str], line: int) -> Place:
         module = _parsed(content)
     except (SyntaxError, ValueError):
         return Place(path, "", tokens_of(lines[line - 1]))
-    named, around = [], None
+    named: list[str] = []
+    around: ast.stmt | None = None
     for node in ast.walk(module):  # outer nodes come before inner ones
         if isinstance(node, ast.stmt) and _first(node) <= line <= (node.end_lineno or node.lineno):
             around = node
@@ -112,7 +113,7 @@ def _parsed(content: bytes) -> ast.Module:
 
 
 def _first(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(one.lineno for one in decorators)])
 
 

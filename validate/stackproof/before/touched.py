@@ -93,12 +93,16 @@ class Touched:
         then, now = (one.get(host_name) for one in self._instances(source))
         if then is None or then != now:
             return True
-        own = self._once(("kernel", source, now[0]), lambda: _differ(*self._kernels(source), [now[0]]))
-        return own or self._once(("launch", source, host_name), lambda: self._launch(source, host_name))
+        own: bool = self._once(("kernel", source, now[0]), lambda: _differ(*self._kernels(source), [now[0]]))
+        return own or bool(self._once(("launch", source, host_name), lambda: self._launch(source, host_name)))
+
+    def has_kernel(self, source: str, host_name: str) -> bool:
+        """Whether a source of either tree has a kernel of this host name."""
+        return any(host_name in one for one in self._instances(source))
 
     def op(self, op: str) -> bool:
         """Whether the stack touches the MPS function of an op, or anything that it is made of."""
-        return self._once(("op", op), lambda: self._op(op))
+        return bool(self._once(("op", op), lambda: self._op(op)))
 
     def _op(self, op: str) -> bool:
         then, now = (functions.get(op) for functions in self._functions)
@@ -233,7 +237,8 @@ def _read(data: bytes) -> tuple[tuple[tuple[str, str], ...], str]:
     ]
     heads = [(one.start, one.body_start) for one in file.namespaces]
     ends = [(one.body_end, one.end) for one in file.namespaces]
-    spans = [(one.start, one.end) for one in (*found, *file.includes, *file.prototypes)]
+    spans = [(one.start, one.end) for one in (*found, *file.prototypes)]
+    spans += [(one.start, one.end) for one in file.includes]
     loose = tokens_of(_without(file.uncommented, [*heads, *ends, *spans]).decode(errors="replace"))
     return tuple(named), _DECLARED.sub("", f"{loose} ").strip()
 
@@ -244,7 +249,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _without(text: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    at, merged = 0, []
+    at, merged = 0, list[Splice]()
     for start, end in sorted(spans):
         if end > at:
             merged.append(Splice(max(start, at), end, b""))

@@ -7,7 +7,6 @@ is what host-check shows.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +17,12 @@ import torch
 
 from patchstack.git import Tree
 from stackproof.host.clang import LANGUAGE, STANDIN, STUBS, HostClang, find_clang, folder_digest, stubs_digest
-from stackproof.host.headers import write, write_files
+from stackproof.host.headers import write_files
 from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.registration import Registration, prepare_registration
 from stackproof.host.stack import KERNELS, HostStack
-from stackproof.metal.build import Source, preprocess, rewrite
 from stackproof.metal.errors import CompileError, ToolchainError
-from stackproof.metal.toolchain import digest, find_toolchain, headers_digest
+from stackproof.metal.toolchain import digest
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 
 _TORCH = Path(torch.__file__).parent
@@ -59,7 +57,6 @@ class DeviceBuild:
         kernels: the Metal sources whose kernels it asks for.
         ops: overload names that run the stack's own functions.
         left_out: ops that could not be registered, one sentence each.
-        inherited: kernels that the tree had before the stack.
         cache: where compiled kernels are kept.
     """
 
@@ -67,7 +64,6 @@ class DeviceBuild:
     kernels: tuple[KernelSource, ...]
     ops: tuple[str, ...]
     left_out: tuple[str, ...]
-    inherited: frozenset[str]
     cache: Path
 
 
@@ -114,28 +110,11 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
         partial.replace(library)
     kernels = tuple(_materialise(stack.tree, path, cache) for path in stack.kernel_sources)
     ops = tuple(op.overload for op in registration.ops)
-    return DeviceBuild(library, kernels, ops, registration.left_out, _inherited(stack, cache), cache)
+    return DeviceBuild(library, kernels, ops, registration.left_out, cache)
 
 
 def _materialise(tree: Tree, path: str, cache: Path) -> KernelSource:
     return KernelSource(write_sources(collect_sources(tree, path), cache), path)
-
-
-def _inherited(stack: HostStack, cache: Path) -> frozenset[str]:
-    """Host names of the kernels that the base has in the same files."""
-    if stack.base is None:
-        return frozenset()
-    names: set[str] = set()
-    for path in stack.kernel_sources:
-        if stack.base.exists(path):
-            source = _materialise(stack.base, path, cache)
-            place = cache / "kernel-names" / f"{digest(source.root.name, headers_digest())}.json"
-            if not place.exists():
-                whole = Source(source.root / path, source.include_dirs, root=source.root)
-                found = [kernel.host_name for kernel in rewrite(preprocess(whole, find_toolchain())).kernels]
-                write(place, json.dumps(found))
-            names.update(json.loads(place.read_text()))
-    return frozenset(names)
 
 
 def _torch_flags(*first: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from patchstack.errors import PatchstackError
 from stackproof.host.build import DeviceBuild, KernelSource
 from stackproof.host.dispatch import Problem, check_dispatch
 from stackproof.host.interface import FIND, NOTE, RUN, Dispatch, SlotKind
+from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
 from stackproof.metal.library import detector_bits
 from stackproof.metal.model import ALL_DETECTORS, ParameterKind, Report, RunMode, Signature
@@ -49,7 +50,10 @@ class StandinDevice:
         findings: everything noticed so far.
         launches: host names of the kernels launched so far.
         before_run: called with each dispatch before it is run, for tests.
+        trace: told of what is done; ``None`` where nobody asks.
     """
+
+    trace: Trace | None = None
 
     def __init__(self, build: DeviceBuild) -> None:
         """Load the device.
@@ -84,6 +88,11 @@ class StandinDevice:
     def allocated_bytes(self) -> int:
         """Bytes of all live buffers."""
         return int(self._interface.standin_allocated_bytes())
+
+    def begin(self, part: str) -> None:
+        """A part of a scenario begins; of one that takes the process down, it is told and left out."""
+        if self.trace:
+            self.trace.begin(part)
 
     def poison_with(self, byte: int) -> None:
         """Fill fresh memory with this byte from now on."""
@@ -144,23 +153,16 @@ class StandinDevice:
         kernel = self._kernel(dispatch.kernel)
         signature = kernel.signature
         self.launches.append(dispatch.kernel)
+        if self.trace:
+            self.trace.launch(dispatch.kernel)
         self.before_run(dispatch)
         problems = check_dispatch(signature, dispatch)
-        self.findings += [
-            self._judged(problem, dispatch.kernel, kernel.source.path, signature.line) for problem in problems
-        ]
+        self.findings += [_about(problem, dispatch.kernel, kernel.source.path, signature.line) for problem in problems]
         refused = [problem.message for problem in problems if problem.refused]
         if refused:
             return f"{dispatch.kernel}: {refused[0]}"
         self._execute(kernel, dispatch)
         return ""
-
-    def _judged(self, problem: Problem, kernel: str, path: str, line: int) -> Finding:
-        """A refused dispatch always fails; another fault of a kernel that the tree had already is only told."""
-        if kernel in self._build.inherited and not problem.refused:
-            message = f"{kernel}, which the tree has without the stack: {problem.message}"
-            return Finding(message, path, line, problem.rule, fails=False)
-        return Finding(f"{kernel}: {problem.message}", path, line, problem.rule)
 
     def _execute(self, kernel: _Kernel, dispatch: Dispatch) -> None:
         parameters = [p for p in kernel.signature.parameters if p.kind is not ParameterKind.ATTRIBUTE]
@@ -180,6 +182,11 @@ class StandinDevice:
             _trust_writes(kernel.signature, dispatch)
         reports = describe(raw, kernel.signature, kernel.native.build, names)
         self.findings += [_finding(report, kernel.source) for report in reports]
+
+
+def _about(problem: Problem, kernel: str, path: str, line: int) -> Finding:
+    """The finding about a dispatch, with whether it ran all the same."""
+    return Finding(f"{kernel}: {problem.message}", path, line, problem.rule, details={"ran": not problem.refused})
 
 
 def _watch(signature: Signature, dispatch: Dispatch, options: RawOptions) -> list[str]:

@@ -17,13 +17,14 @@ import types
 import unittest
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import torch
 
 from stackproof.host.build import DeviceBuild
+from stackproof.host.trace import Trace, trace_path
 from stackproof.host.worker import device_of
 from stackproof.model import Finding
 
@@ -49,6 +50,10 @@ class TestOutcome:
     text: str = ""
 
 
+TEST = "test"
+"""Detail of a finding: the test in which it was made."""
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A share of the selected tests.
@@ -56,10 +61,16 @@ class Chunk:
     Attributes:
         number: which share, counted from 0.
         of: how many there are.
+        without: names of tests of it that are left out.
     """
 
     number: int
     of: int
+    without: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return f"{self.number} of {self.of}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ class ChunkResult:
 
     Attributes:
         outcomes: one for each test.
-        findings: what the device noticed.
+        findings: what the device noticed, with the test.
         seconds: wall time.
         problem: why the tests could not be loaded; empty where they could.
     """
@@ -87,11 +98,13 @@ class MpsTests:
         root: folder with the tree's test file and testing package.
         patterns: a test is selected if its name contains one of them.
         build: the stand-in device; ``None`` on a machine with a real one.
+        traces: folder for what the workers are doing.
     """
 
     root: Path
     patterns: tuple[str, ...]
     build: DeviceBuild | None
+    traces: Path
 
     def __call__(self, chunk: Chunk) -> ChunkResult:
         """Run a share of the tests; whatever goes wrong while loading them is told, not raised."""
@@ -101,16 +114,22 @@ class MpsTests:
             tests = _tests(self)
         except Exception as error:  # an import of the tree's files may fail in any way
             return ChunkResult(problem=f"{type(error).__name__}: {error}")
-        result = _Recorder()
-        for name in sorted(tests)[chunk.number :: chunk.of]:
+        result, findings = _Recorder(), list[Finding]()
+        device = device_of(self.build) if self.build else None
+        trace = Trace(trace_path(self.traces, chunk.label))
+        for name in (one for one in sorted(tests)[chunk.number :: chunk.of] if one not in chunk.without):
+            trace.begin(name)
+            if device:
+                device.trace = trace
             # Sample inputs of OpInfo and the tests' own random numbers must not depend on what ran before.
             torch.manual_seed(0)
             random.seed(0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tests[name].run(result)
-        findings = tuple(device_of(self.build).take_findings()) if self.build else ()
-        return ChunkResult(outcomes=tuple(result.outcomes), findings=findings, seconds=time.monotonic() - started)
+            noticed = device.take_findings() if device else ()
+            findings += [replace(one, details={**one.details, TEST: name}) for one in noticed]
+        return ChunkResult(tuple(result.outcomes), tuple(findings), time.monotonic() - started)
 
 
 class _Recorder(unittest.TestResult):

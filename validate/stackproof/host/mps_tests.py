@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,18 @@ from pathlib import Path
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.before.findings import as_note, failing, noted
 from stackproof.build.folder import built_tree
 from stackproof.build.plan import test_patterns
 from stackproof.fastpath import run_on_mps
+from stackproof.host.below import BelowHost
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import stack_of
 from stackproof.host.headers import write_files
 from stackproof.host.mps_child import (
     FALLBACK,
     STATUSES,
+    TEST,
     TEST_FILE,
     TESTING,
     Chunk,
@@ -33,6 +37,7 @@ from stackproof.host.mps_child import (
 )
 from stackproof.host.run import why_not_here
 from stackproof.host.stack import HostStack
+from stackproof.host.trace import Doing, last_of, trace_path
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
@@ -154,11 +159,11 @@ def _prepare(context: GateContext, stack: HostStack, patterns: tuple[str, ...]) 
     context.progress(0, 1, "prepare the tests")
     built = context.options.get("built")
     if built:
-        return MpsTests(Path(built), patterns, None)
+        return MpsTests(Path(built), patterns, None, context.cache / NAME / "traces")
     paths = [TEST_FILE, *(path for path in stack.tree.walk(TESTING) if path.endswith((".py", ".json")))]
     files = {path: text for path in paths if (text := stack.tree.read(path)) is not None}
     build: DeviceBuild = build_device(stack, context.cache / "host-run", jobs=context.jobs)
-    return MpsTests(write_files(files, context.cache / NAME), patterns, build)
+    return MpsTests(write_files(files, context.cache / NAME), patterns, build, context.cache / NAME / "traces")
 
 
 @dataclass
@@ -178,20 +183,36 @@ class _Collected:
 
 def _collected(context: GateContext, tests: MpsTests) -> _Collected:
     shares = _CHUNKS if len(tests.patterns) > 1 else 1  # each process loads the whole test file first
-    chunks = [Chunk(number, shares) for number in range(shares)]
-    seen = _Collected()
-    for done, (chunk, answer) in enumerate(run_tasks(chunks, tests, jobs=context.jobs, timeout=_TIMEOUT_S), 1):
-        context.progress(done, len(chunks), f"{len(seen.outcomes)} tests")
-        if isinstance(answer, Died):
-            message = f"a test of share {chunk.number + 1} of {chunk.of} took its process down: {answer.reason}"
-            seen.findings.append(Finding(message, TEST_FILE, rule="crash"))
-        elif answer.problem:
-            seen.problem = answer.problem
-            break
-        else:
-            seen.outcomes += answer.outcomes
-            seen.findings += answer.findings
+    waiting = [Chunk(number, shares) for number in range(shares)]
+    seen, done = _Collected(), 0
+    with tempfile.TemporaryDirectory(prefix="stackproof-traces-") as folder:
+        tests = replace(tests, traces=Path(folder))
+        while waiting and not seen.problem:
+            again: list[Chunk] = []
+            for chunk, answer in run_tasks(waiting, tests, jobs=context.jobs, timeout=_TIMEOUT_S):
+                if isinstance(answer, Died):
+                    again += _after_crash(seen, chunk, answer, last_of(trace_path(tests.traces, chunk.label)))
+                elif answer.problem:
+                    seen.problem = answer.problem
+                    break
+                else:
+                    seen.outcomes += answer.outcomes
+                    seen.findings += answer.findings
+                    done += 1
+                context.progress(done, shares, f"{len(seen.outcomes)} tests")
+            waiting = again
     return seen
+
+
+def _after_crash(seen: _Collected, chunk: Chunk, died: Died, doing: Doing) -> Iterator[Chunk]:
+    """Note a test that took its process down; yields its share without it."""
+    named = doing.part not in ("", *chunk.without)
+    what = doing.part if named else f"a test of share {chunk.number + 1} of {chunk.of}"
+    where = f" in {doing.kernel}" if doing.kernel else ""
+    message = f"{what} took its process down: {died.reason}{where}"
+    seen.findings.append(Finding(message, TEST_FILE, rule="crash", details={TEST: doing.part}))
+    if named:
+        yield replace(chunk, without=(*chunk.without, doing.part))
 
 
 def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult:
@@ -201,10 +222,10 @@ def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult
     outcomes = seen.outcomes
     if not outcomes and not seen.findings:
         return GateResult(NAME, Verdict.NOT_RUN, reason=f"no test is called like {', '.join(tests.patterns)}")
-    excused = _failing_below(context, [one for one in outcomes if one.status == "failed"])
-    findings = [*(_finding(one, excused) for one in outcomes if one.status in ("failed", "stale")), *seen.findings]
+    excused, noticed = _failing_below(context, seen)
+    findings = [*(_finding(one, excused) for one in outcomes if one.status in ("failed", "stale")), *noticed]
     count = {status: sum(one.status == status for one in outcomes) for status in STATUSES}
-    crashes = sum(finding.rule == "crash" for finding in findings)
+    crashes = sum(finding.rule == "crash" and finding.fails for finding in findings)
     failed = count["failed"] - len(excused) + count["stale"] + crashes
     fails = bool(failed) or any(finding.fails for finding in findings)
     return GateResult(
@@ -224,26 +245,48 @@ def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult
     )
 
 
-def _failing_below(context: GateContext, failed: Sequence[TestOutcome]) -> frozenset[str]:
-    """Names of the failed tests that fail on the tree below the stack as well, no less badly, on the stand-in device.
+def _failing_below(context: GateContext, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:
+    """What the tree below the stack has too, on the stand-in device.
 
     A test of before the stack may depend on the machine: gradients in float16 are compared with the CPU's own, whose
     positions are in half here. Where the op was on MPS before, such a test says nothing about the stack.
+
+    Returns:
+        Names of the failed tests that fail there as well, no less badly; and the findings, those of the base as notes.
     """
     stack = stack_of(context)
-    if not failed or stack.base is None or context.options.get("built") or _refused(stack.base):
-        return frozenset()
-    below = HostStack.of(stack.base, [file.path for file in stack.files])
+    if stack.base is None or context.options.get("built") or _refused(stack.base):
+        return frozenset(), seen.findings
+    below = BelowHost(context, stack)
+    findings = below.told(seen.findings)
+    failed = [one for one in seen.outcomes if one.status == "failed"]
     own = set(_changed(TEST_FILE, stack.base, stack.tree, _test_methods))
-    methods = {one.name.rpartition(".")[2] for one in failed} - own
-    if not below.ops or not methods:
-        return frozenset()
+    names = [one.name for one in failed] + [str(one.details.get(TEST, "")) for one in failing(findings)]
+    methods = {name.rpartition(".")[2] for name in names if name} - own
+    if not methods or below.build is None:
+        return frozenset(), findings
     try:
-        seen = _collected(context, _prepare(context, below, tuple(sorted(methods))))
+        base = HostStack.of(stack.base, [file.path for file in stack.files])
+        theirs = _collected(context, _prepare(context, base, tuple(sorted(methods))))
     except PatchstackError:
-        return frozenset()  # there is nothing to compare with: the failures count
-    before = {one.name: one for one in seen.outcomes if one.status == "failed"}
-    return frozenset(one.name for one in failed if one.name in before and no_worse(one.text, before[one.name].text))
+        return frozenset(), findings  # there is nothing to compare with: the failures count
+    before = {one.name: one for one in theirs.outcomes if one.status == "failed"}
+    excused = frozenset(one.name for one in failed if one.name in before and no_worse(one.text, before[one.name].text))
+    return excused, noted(
+        findings,
+        theirs.findings,
+        head=stack.tree,
+        base=stack.base,
+        touched=lambda one: _is_touched(below, one),
+        repeated=True,
+    )
+
+
+def _is_touched(below: BelowHost, finding: Finding) -> bool:
+    """Whether the stack touches what is behind a finding; a test may also crash where no kernel was launched."""
+    if finding.rule == "crash" and not below.names_kernel(finding.message):
+        return False
+    return below.touches(finding.message, "")
 
 
 def no_worse(text: str, before: str) -> bool:
@@ -256,8 +299,7 @@ def _finding(one: TestOutcome, excused: frozenset[str]) -> Finding:
     if one.status == "stale":
         return Finding(f"{one.name} is listed as failing, but passes", TEST_FILE, rule="stale-xfail")
     if one.name in excused:
-        text = f"{one.name} fails on the tree below the stack too: {one.text}"
-        return Finding(text, TEST_FILE, rule="fails-below", fails=False)
+        return as_note(Finding(f"{one.name}: {one.text}", TEST_FILE, rule="fails-below"))
     return Finding(f"{one.name}: {one.text}", TEST_FILE, rule="test-failed")
 
 

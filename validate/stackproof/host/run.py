@@ -15,12 +15,13 @@ import torch
 
 from patchstack.errors import PatchstackError
 from stackproof.host.alerts import quiet_as_below
+from stackproof.host.below import BelowHost, case_of, crash_of
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import stack_of
+from stackproof.host.outcomes import Outcome, run_scenarios
 from stackproof.host.scenarios import DETERMINISTIC, Scenario, host_proof_for
-from stackproof.host.worker import NOT_LOADED, Ran, ScenarioRunner
+from stackproof.host.worker import NOT_LOADED, Ran
 from stackproof.metal.errors import CompileError, ToolchainError
-from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops.selection import named_ops
 
@@ -32,7 +33,6 @@ LIMITS = (
     "Commands run at once and in order: what depends on a queue that runs later, or on another stream, is not shown.",
     "Ops that the stack does not implement ran on the CPU.",
 )
-_TIMEOUT_S = 300.0
 
 
 @dataclass
@@ -84,12 +84,13 @@ class HostRunGate:
         except PatchstackError as error:
             return _failed(Finding(str(error), path=error.where, rule="build"), started)
         collected = _Collected(findings=[*_unregistered(build, ops), *notes])
-        tasks = run_tasks(scenarios, ScenarioRunner(build), jobs=context.jobs, timeout=_TIMEOUT_S)
-        for done, (scenario, answer) in enumerate(tasks, 1):
-            if isinstance(answer, Ran) and (lacking := _not_loaded(answer)):
+        outcomes = []
+        for scenario, outcome in run_scenarios(scenarios, build, context.jobs, context.progress):
+            if outcome.ran and (lacking := _not_loaded(outcome.ran)):
                 return GateResult(NAME, Verdict.NOT_RUN, reason=f"the stand-in device lacks {lacking}", limits=LIMITS)
-            _collect(collected, scenario, answer)
-            context.progress(done, len(scenarios), scenario.label)
+            outcomes.append((scenario, outcome))
+        for scenario, outcome in BelowHost(context, stack).noted(outcomes):
+            _collect(collected, scenario, outcome)
         return _result(collected, build, started)
 
 
@@ -125,14 +126,15 @@ def _no_alert(scenario: Scenario) -> Finding:
     return Finding(text, rule="no-alert", fails=False)
 
 
-def _collect(collected: _Collected, scenario: Scenario, answer: Ran | Died) -> None:
-    if isinstance(answer, Died):
-        collected.cases += 1
-        collected.failed += 1
-        collected.findings.append(Finding(f"{scenario.label}: {answer.reason}", rule="crash"))
+def _collect(collected: _Collected, scenario: Scenario, outcome: Outcome) -> None:
+    collected.cases += len(outcome.crashes)
+    collected.failed += len(outcome.crashes)
+    collected.findings += [crash_of(scenario, crash) for crash in outcome.crashes]
+    answer = outcome.ran
+    if answer is None:
         return
     failed = [case for case in answer.cases if case.problems]
-    raised = any(finding.rule == "raised" for finding in answer.findings)
+    raised = any(finding.rule == "raised" and finding.fails for finding in answer.findings)
     collected.cases += len(answer.cases) + raised
     collected.failed += len(failed) + raised
     collected.launches += answer.launches
@@ -141,9 +143,7 @@ def _collect(collected: _Collected, scenario: Scenario, answer: Ran | Died) -> N
         collected.worst = max(errors) if collected.worst is None else max(collected.worst, *errors)
     collected.findings += answer.findings
     if failed:
-        more = f", and {len(failed) - 1} more of {len(answer.cases)}" if len(failed) > 1 else ""
-        message = f"{scenario.kind} of {scenario.op}: {failed[0].name}: {failed[0].problems[0]}{more}"
-        collected.findings.append(Finding(message, rule="wrong-value" if failed[0].error is not None else "behaviour"))
+        collected.findings.append(case_of(scenario, failed[0], len(answer.cases), len(failed)))
     collected.rows.append(
         {
             "scenario": scenario.label,
@@ -165,12 +165,12 @@ def _failed(finding: Finding, started: float) -> GateResult:
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
     """Each rule at each place once, with the number of the others."""
-    groups: dict[tuple[str, str, int, str], list[Finding]] = {}
+    groups: dict[tuple[str, str, int, str, bool], list[Finding]] = {}
     for one in findings:
         subject = "" if one.line else one.message.partition(":")[0]
-        groups.setdefault((one.rule, one.path, one.line, subject), []).append(one)
+        groups.setdefault((one.rule, one.path, one.line, subject, one.fails), []).append(one)
     merged = []
-    for (rule, path, line, _subject), group in groups.items():
+    for (rule, path, line, _subject, _fails), group in groups.items():
         first = group[0]
         more = f" ({len(group) - 1} more like it)" if len(group) > 1 else ""
         merged.append(Finding(first.message + more, path, line, rule, first.fails, first.details))

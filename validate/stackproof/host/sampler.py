@@ -57,23 +57,33 @@ class _SamplerHostProof(ABC):
 
     def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
         if scenario.kind == "values":
-            return list(self._matrix(scenario.key, _MATRIX))
+            return list(self._matrix(device, scenario, _MATRIX))
         if scenario.kind == "detectors":
             # The same on little, with every access of the kernels watched.
             with device.detectors():
-                return list(self._matrix(scenario.key, _WATCHED, ("sliced",)))
+                return list(self._matrix(device, scenario, _WATCHED, ("sliced",)))
         return list(self.calls[scenario.kind](device, self.sampler))
 
-    def _matrix(self, mode: Mode, names: Sequence[str], layouts: Sequence[str] = ()) -> Iterator[HostCase]:
-        """Every dtype, shape and layout of one mode, through the public interface."""
-        for dtype in DTYPES.values():
-            for shape in _shapes(self.sampler, names):
+    def _matrix(
+        self, device: StandinDevice, scenario: Scenario, names: Sequence[str], layouts: Sequence[str] = ()
+    ) -> Iterator[HostCase]:
+        """Every dtype, shape and layout of one mode, through the public interface; each shape is a part."""
+        mode: Mode = scenario.key
+        for shape in _shapes(self.sampler, [name for name in names if name not in scenario.without]):
+            device.begin(shape.name)
+            for dtype in DTYPES.values():
                 for layout in layouts or shape.layouts:
                     if layout != self.unchanged_by and (dtype is not torch.float32 or layout != ODD_OFFSET):
-                        tensors = LAYOUTS[layout](random_tensors(shape, dtype, mode))
-                        result = self.judged(tensors, mode, shape.name)
-                        name = f"{mode}, {dtype_name(dtype)}, {shape.name}, {layout}"
-                        yield HostCase(name, max(result.errors.values(), default=None), result.problems)
+                        yield self._case(LAYOUTS[layout](random_tensors(shape, dtype, mode)), mode, shape, layout)
+
+    def _case(self, tensors: SamplerTensors, mode: Mode, shape: Shape, layout: str) -> HostCase:
+        """One call; that it raises is its own problem, and not the end of the others."""
+        name = f"{mode}, {dtype_name(tensors.input.dtype)}, {shape.name}, {layout}"
+        try:
+            result = self.judged(tensors, mode, shape.name)
+        except Exception as error:
+            return HostCase(name, None, (f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",))
+        return HostCase(name, max(result.errors.values(), default=None), result.problems)
 
     @abstractmethod
     def judged(self, tensors: SamplerTensors, mode: Mode, case: str) -> CaseResult:

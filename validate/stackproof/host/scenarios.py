@@ -25,11 +25,13 @@ class Scenario:
         op: whose proof it belongs to.
         kind: which way.
         key: what tells scenarios of one kind apart.
+        without: parts of it that are left out.
     """
 
     op: str
     kind: str
     key: Any = None
+    without: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

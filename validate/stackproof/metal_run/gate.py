@@ -15,6 +15,7 @@ from typing import Any
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
 from stackproof.metal.toolchain import find_toolchain
+from stackproof.metal_run.below import Below, problem_of
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
@@ -44,7 +45,6 @@ class _Collected:
     results: dict[str, list[CaseResult]] = field(default_factory=dict)
     cases: int = 0
     failed: int = 0
-    crashes: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
 
 
@@ -73,7 +73,8 @@ class MetalRunGate:
             if not proofs:
                 reason = f"no proof exists for {', '.join(ops) or 'any op: the series names none'}"
                 return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-            sources = {proof.op: _materialise(context, proof) for proof in proofs}
+            theirs = _sources_below(context, proofs)
+            sources = {proof.op: _materialise(context, proof, theirs.get(proof.op)) for proof in proofs}
         except PatchstackError as error:
             return _result([Finding(str(error), path=error.where, rule="not-run")], started)
         unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
@@ -81,16 +82,39 @@ class MetalRunGate:
         tasks = list(_tasks(proofs, sources, context.options))
         if not any(task.unit for task in tasks):
             return GateResult(NAME, Verdict.NOT_RUN, reason="no batch of cases matches the options", limits=LIMITS)
-        setup = Setup(sources, context.cache / NAME)
-        for done, (task, answer) in enumerate(run_tasks(tasks, setup, jobs=context.jobs, timeout=_TIMEOUT), 1):
+        below = Below(context, Setup(sources, context.cache / NAME), theirs, _TIMEOUT)
+        answers = list(_answers(context, tasks, below, collected))
+        for task, answer in below.noted(answers):
             _collect(collected, task, answer, sources[task.op])
-            context.progress(done, len(tasks), task.label)
-            if collected.crashes == _CRASHES_TO_GIVE_UP and done < len(tasks):
-                collected.findings.append(_given_up(len(tasks) - done))
-                break
         for proof in proofs:
-            collected.findings += proof.judge(collected.results.get(proof.op, []))
+            found = proof.judge(collected.results.get(proof.op, []))
+            asked = [task for task, _ in answers if (task.op, task.run_mode) == (proof.op, PLAIN) and task.unit]
+            small = (Task(proof.op, PLAIN, unit) for unit in proof.units(full=False))
+            collected.findings += below.judged(proof, found, asked, small=small)
         return _result(_merged(collected.findings), started, collected)
+
+
+def _answers(
+    context: GateContext, tasks: Sequence[Task], below: Below, collected: _Collected
+) -> Iterator[tuple[Task, Done | Died]]:
+    """What comes of each task; comparisons with the kernels below the stack come last, and run apart."""
+    own = [task for task in tasks if not (task.unit and task.unit.compares)]
+    comparing = [task for task in tasks if task.unit and task.unit.compares]
+    crashes = 0
+    for done, (task, answer) in enumerate(_run(own, below), 1):
+        yield task, answer
+        context.progress(done, len(tasks), task.label)
+        crashes += isinstance(answer, Died) and not below.is_theirs(task, answer)
+        if crashes == _CRASHES_TO_GIVE_UP and done < len(own):
+            collected.findings.append(_given_up(len(own) - done))
+            break
+    for done, (task, answer) in enumerate(_run(comparing, below), len(own) + 1):
+        yield task, below.compared(task, answer)
+        context.progress(done, len(tasks), task.label)
+
+
+def _run(tasks: Sequence[Task], below: Below) -> Iterator[tuple[Task, Done | Died]]:
+    return run_tasks(tasks, below.setup, jobs=below.context.jobs, timeout=below.timeout)
 
 
 def _without_proof(op: str) -> Finding:
@@ -102,11 +126,16 @@ def _given_up(left: int) -> Finding:
     return Finding(message, rule="not-run")
 
 
-def _materialise(context: GateContext, proof: OpProof) -> OpSource:
-    head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
-    source = written_source(head, proof, context.cache)
-    has_before = proof.compares_with_base and all(base.exists(path) for path in (proof.source, *proof.headers))
-    return replace(source, before=written_source(base, proof, context.cache)) if has_before else source
+def _materialise(context: GateContext, proof: OpProof, before: OpSource | None) -> OpSource:
+    source = written_source(Tree.at(context.repository, context.head), proof, context.cache)
+    return replace(source, before=before if proof.compares_with_base else None)
+
+
+def _sources_below(context: GateContext, proofs: Sequence[OpProof]) -> dict[str, OpSource]:
+    """The ops' sources in the base, for the ops that it has them for."""
+    base = Tree.at(context.repository, context.base)
+    there = [proof for proof in proofs if all(base.exists(path) for path in (proof.source, *proof.headers))]
+    return {proof.op: written_source(base, proof, context.cache) for proof in there}
 
 
 def written_source(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
@@ -145,7 +174,6 @@ def _tasks(proofs: Sequence[OpProof], sources: Mapping[str, OpSource], options: 
 
 def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpSource) -> None:
     if isinstance(answer, Died):
-        collected.crashes += 1
         collected.cases += task.unit.cases if task.unit else 0
         collected.failed += task.unit.cases if task.unit else 0
         collected.findings.append(Finding(f"{task.label}: {answer.reason}", path=source.source, rule="crash"))
@@ -156,13 +184,16 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
     collected.cases += len(results)
     collected.peaks[answer.process] = answer.peak_bytes
     collected.findings += answer.findings
-    if task.unit and any(finding.rule == CALL_FAILED for finding in answer.findings):
+    if task.unit and any(finding.rule == CALL_FAILED and finding.fails for finding in answer.findings):
         collected.cases += task.unit.cases
         collected.failed += task.unit.cases
     for result in results:
         if result.problems:
             collected.failed += 1
-            collected.findings.append(_problem(task, result, source))
+            collected.findings.append(problem_of(task, result, source.source))
+        if result.note:
+            note = f"{task.op}, {result.mode}, {result.dtype}: {result.note} ({result.case})"
+            collected.findings.append(Finding(note, path=source.source, rule="worse-before", fails=False))
     if task.run_mode == PLAIN:
         collected.results.setdefault(task.op, []).extend(results)
 
@@ -172,23 +203,13 @@ def _skipped(task: Task, result: CaseResult, source: OpSource) -> Finding:
     return Finding(message, path=source.source, rule="not-compared", fails=False)
 
 
-def _problem(task: Task, result: CaseResult, source: OpSource) -> Finding:
-    where = f"{task.op}, {result.mode}, {result.dtype}"
-    return Finding(
-        f"{where}: {result.problems[0]} ({result.case}, {task.run_mode})",
-        path=source.source,
-        rule="wrong-value",
-        details={"problems": list(result.problems), "case": result.case, "run_mode": task.run_mode},
-    )
-
-
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """One finding per rule and place: the first, with the number of the others; wrong values per op, mode and dtype."""
-    first: dict[tuple[str, str, int, str], Finding] = {}
-    count: dict[tuple[str, str, int, str], int] = {}
+    first: dict[tuple[str, str, int, str, bool], Finding] = {}
+    count: dict[tuple[str, str, int, str, bool], int] = {}
     for finding in findings:
         subject = finding.message.rsplit(": ", 1)[0] if not finding.line else ""
-        key = (finding.rule, finding.path, finding.line, subject)
+        key = (finding.rule, finding.path, finding.line, subject, finding.fails)
         first.setdefault(key, finding)
         count[key] = count.get(key, 0) + 1
     merged = [
@@ -211,14 +232,16 @@ def _result(findings: Sequence[Finding], started: float, collected: _Collected |
     seen = collected or _Collected()
     rows = seen.table.rows
     fails = any(finding.fails for finding in findings)
+    not_run = bool(findings) and not fails and not seen.cases
     errors = [error for row in rows for error in row.errors.values()]
     return GateResult(
         NAME,
-        Verdict.FAILED if fails or seen.failed or not seen.cases else Verdict.PASSED,
+        Verdict.NOT_RUN if not_run else Verdict.FAILED if fails or seen.failed or not seen.cases else Verdict.PASSED,
         cases=seen.cases,
         failed=seen.failed,
         worst_error=max(errors, default=None),
         seconds=time.monotonic() - started,
+        reason=f"no case could be judged: {findings[0].message}" if not_run else "",
         findings=findings,
         details={
             "error_unit": ERROR_UNIT,

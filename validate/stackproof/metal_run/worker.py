@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import sys
 import time
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import current_process
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from patchstack.errors import PatchstackError
-from stackproof.metal import ALL_DETECTORS, CompileError, MetalLibrary, Report, ReportKind, RunMode, compile_library
+from stackproof.metal import (
+    ALL_DETECTORS,
+    CompileError,
+    MetalKernel,
+    MetalLibrary,
+    Report,
+    ReportKind,
+    RunMode,
+    compile_library,
+)
 from stackproof.model import Finding
 from stackproof.ops import CaseResult, Kernels, WorkUnit, proof_for
 
@@ -57,11 +68,15 @@ class Task:
         op: aten name.
         run_mode: key of :data:`RUN_MODES`.
         unit: what to run.
+        lists: only tell which kernels the unit would launch.
+        alone: in a comparison, the kernels take the place of those below the stack as well.
     """
 
     op: str
     run_mode: str
     unit: WorkUnit | None = None
+    lists: bool = False
+    alone: bool = False
 
     @property
     def label(self) -> str:
@@ -78,13 +93,15 @@ class Done:
         seconds: wall time in the worker.
         process: name of the worker.
         peak_bytes: largest resident size of the worker so far.
+        kernels: host names of the kernels that a unit would launch, where that was asked.
     """
 
-    results: tuple[CaseResult, ...]
-    findings: tuple[Finding, ...]
-    seconds: float
-    process: str
-    peak_bytes: int
+    results: tuple[CaseResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    process: str = ""
+    peak_bytes: int = 0
+    kernels: tuple[str, ...] = ()
 
 
 CALL_FAILED = "call-failed"
@@ -109,6 +126,8 @@ class Setup:
         torch.set_num_threads(1)
         results: tuple[CaseResult, ...] = ()
         try:
+            if task.lists:
+                return Done(kernels=self._listed(task))
             results, findings = self._run(task)
         except PatchstackError as error:
             findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule=CALL_FAILED),)
@@ -124,14 +143,53 @@ class Setup:
         if isinstance(library, CompileError):
             # Said once, by the task that compiles; its units have nothing to add.
             return (), _diagnosed(library, source) if task.unit is None else ()
-        before = _before(source, self.cache) if task.run_mode == PLAIN else None
         if task.unit is None:
             return (), ()
         proof = proof_for(task.op)
         assert proof is not None
         library.clear_reports()
-        results = tuple(proof.run(task.unit, Kernels(library, source.headers, library.mark_undefined, before)))
+        kernels = Kernels(library, source.headers, library.mark_undefined)
+        if task.unit.compares:
+            kernels = replace(kernels, before=kernels if task.alone else _before(source, self.cache))
+        results = tuple(proof.run(task.unit, kernels))
         return results, _reported(library, source, task)
+
+    def _listed(self, task: Task) -> tuple[str, ...]:
+        """The kernels that a unit asks for; what it makes of tensors that nothing was written to does not matter."""
+        source = self.sources[task.op]
+        library, proof = library_of(source, self.cache, RUN_MODES[task.run_mode]), proof_for(task.op)
+        if isinstance(library, CompileError) or proof is None or task.unit is None:
+            return ()
+        listing = _Listing(library)
+        with contextlib.suppress(Exception):
+            proof.run(task.unit, Kernels(listing, source.headers))
+        return tuple(listing.launched)
+
+
+class _Listing:
+    """A library whose kernels only tell that they were called."""
+
+    def __init__(self, library: MetalLibrary) -> None:
+        self._library = library
+        self.launched: dict[str, None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        kernel = getattr(self._library, name)
+        return _Listed(kernel, self.launched) if isinstance(kernel, MetalKernel) else kernel
+
+    def __dir__(self) -> Iterable[str]:
+        return dir(self._library)
+
+
+class _Listed:
+    """One kernel of such a library."""
+
+    def __init__(self, kernel: MetalKernel, launched: dict[str, None]) -> None:
+        self.signature = kernel.signature
+        self._launched = launched
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        self._launched[self.signature.kernel] = None
 
 
 @cache

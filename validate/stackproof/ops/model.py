@@ -61,12 +61,14 @@ class WorkUnit:
         label: for progress and for the report of a crash.
         cases: how many cases the unit has.
         key: what the proof needs to make the cases again.
+        compares: the cases put the kernels beside those of the commit below the stack.
     """
 
     op: str
     label: str
     cases: int
     key: Any
+    compares: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class CaseResult:
         cpu_errors: the same of PyTorch's own CPU kernel in the same dtype on the same inputs, where it was asked.
         problems: one sentence for each way in which the case failed; empty when it passed.
         skipped: why the case was not run; empty where it was.
+        note: what is to be said of a case that passed.
     """
 
     mode: str
@@ -90,6 +93,7 @@ class CaseResult:
     cpu_errors: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     skipped: str = ""
+    note: str = ""
 
 
 class OpProof(Protocol):

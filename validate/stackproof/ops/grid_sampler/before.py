@@ -1,33 +1,33 @@
-"""The forward before the stack, run beside the stack's: what was supported gives the same results as ever.
+"""The forward before the stack, run beside the stack's: nobody loses by the change.
 
-PyTorch's 3D forward of before April 2026 has one thread per output element, bilinear only, and 32-bit offsets. The
-stack puts a kernel in its place that walks the channels. Where the old one was defined, nobody may notice: the same
-bits are asked for. (On a reference tree the old kernel is this project's stand-in for it, with the same structure and
-order of operations.) The forwards of after April 2026 do their arithmetic in an order of their own, so of the change
-that replaces them no more is asked than that both are the same within rounding.
+Both are held against float64, from the same rounded inputs. Where the kernel below the stack is right, ours has to be
+the same within rounding; where it is off (NaN, out of range), that is said and is not held against ours. Two correct
+kernels may do their arithmetic in different orders: PyTorch's 3D forward of before April 2026 has one thread per output
+element, the stack's walks the channels.
 
-What is not compared, because the old kernel has no defined result there: coordinates that are not finite or whose pixel
-does not fit into 32 bits (the conversion to an integer is undefined), images with infinities or NaN beside zero padding
-(a tap that is outside may still be read, times zero), axes beyond 2**24 pixels (float32 skips some of them), tensors
-whose offsets need more than 32 bits (the old host function refuses them), and, of after April 2026, axes of one pixel
-(with align_corners and reflection those kernels divide an integer by zero).
+What is not compared: tensors whose offsets need more than 32 bits, axes beyond 2**24 pixels, and coordinates that are
+not finite or whose pixel does not fit into 32 bits, for which older kernels have no defined result. A kernel below the
+stack may also take its process down (upstream's divide an integer by zero on axes of one pixel, with align_corners and
+reflection): each shape is a batch of its own, which that costs and no other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler.checks import ExpectedSamples, dtype_name
+from stackproof.ops.grid_sampler.checks import ExpectedSamples, Wanted, dtype_name
 from stackproof.ops.grid_sampler.host import HostForward
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.table import SHAPES, Special
 from stackproof.ops.grid_sampler.tensors import LAYOUTS, SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
-from stackproof.ops.measure import largest_error
+from stackproof.ops.measure import LARGEST_ERROR, one_unit
 from stackproof.ops.model import CaseResult, Kernels
 
 _LAYOUTS = ("contiguous", "channels_last", "sliced")
@@ -40,62 +40,74 @@ _FAR = {torch.float32: 2.0**16, torch.float16: 2.0**6, torch.bfloat16: 2.0**6}
 _APART = {torch.float32: 8.0, torch.float16: 1.5, torch.bfloat16: 1.5}
 
 
-def same_as_before(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:
-    """Random values of several shapes and layouts, near the input and far from it: the same results."""
+def same_as_before(
+    shape_name: str, kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype
+) -> Iterator[CaseResult]:
+    """Random values of one shape in several layouts, near the input and far from it."""
     new = HostForward(kernels)
-    for shape in (shape for shape in SHAPES[sampler.dims] if shape.name in _SHAPES):
-        plain = random_tensors(shape, dtype, mode)
-        far = SamplerTensors(plain.grad_output, plain.input, plain.grid * _FAR[dtype])
-        for distance, values in (("", plain), (", far", far)):
-            for layout in _LAYOUTS:
-                tensors = LAYOUTS[layout](values)
-                case = f"as before the stack: {shape.name}, {layout}{distance}"
-                result = CaseResult(str(mode), dtype_name(dtype), case)
-                why, problems = _compared(new, kernels.before, tensors, mode)
-                yield replace(result, skipped=why, problems=problems)
+    (shape,) = (shape for shape in SHAPES[sampler.dims] if shape.name == shape_name)
+    plain = random_tensors(shape, dtype, mode)
+    far = SamplerTensors(plain.grad_output, plain.input, plain.grid * _FAR[dtype])
+    for distance, values in (("", plain), (", far", far)):
+        for layout in _LAYOUTS:
+            tensors = LAYOUTS[layout](values)
+            case = f"as before the stack: {shape.name}, {layout}{distance}"
+            result = CaseResult(str(mode), dtype_name(dtype), case)
+            yield _compared(new, kernels.before, tensors, mode, result)
 
 
 def _compared(
-    new: HostForward, before: Kernels | None, tensors: SamplerTensors, mode: Mode
-) -> tuple[str, tuple[str, ...]]:
-    """Why nothing was compared, or what is wrong."""
+    new: HostForward, before: Kernels | None, tensors: SamplerTensors, mode: Mode, case: CaseResult
+) -> CaseResult:
     if before is None:
-        return "the commit below the stack does not have these kernels", ()
-    old = HostForward(before)
+        return replace(case, skipped="the commit below the stack does not have these kernels")
     try:
-        keeps_bits = old.keeps_bits(Sampler(tensors.dims))
-        if not keeps_bits and 1 in tensors.input.shape[2:]:
-            return "on axes of one pixel the kernels below the stack have no defined result", ()
-        result = old.run(tensors, mode)
+        old = HostForward(before).run(tensors, mode)
     except LookupError as error:
-        return f"the commit below the stack has {error}", ()
-    compare = _same_bits if keeps_bits else _same_within_rounding
-    return "", compare(new.run(tensors, mode), result, tensors, mode)
+        return replace(case, skipped=f"the commit below the stack has {error}")
+    return beside_float64(new.run(tensors, mode), old, ExpectedSamples.of(tensors, mode).wanted["output"], case)
 
 
-def _same_bits(new: Tensor, old: Tensor, tensors: SamplerTensors, mode: Mode) -> tuple[str, ...]:
-    different = _bits(new) != _bits(old)
-    if not different.any():
-        return ()
-    at = tuple(different.nonzero()[0].tolist())
-    problem = (
-        f"{int(different.sum())} of {new.numel()} values are not those of before the stack: "
-        f"{new[at].item():.9g} instead of {old[at].item():.9g} at {list(at)}"
+def beside_float64(new: Tensor, old: Tensor, want: Wanted, case: CaseResult) -> CaseResult:
+    """Judge two outputs of the same call.
+
+    Args:
+        new: the stack's.
+        old: that of the kernel below it.
+        want: the right answer.
+        case: gets what is wrong with ``new``, or a note about ``old``.
+    """
+    unit = one_unit(want.values, want.terms, new.dtype)
+    off, off_before = _distance(new, want.values, unit), _distance(old, want.values, unit)
+    allowed, epsilon = LARGEST_ERROR[new.dtype], f"units of {dtype_name(new.dtype)}'s epsilon"
+    problems: list[str] = []
+    lost = (off > allowed) & (off > off_before)
+    if lost.any():
+        worst = off[lost].argmax()
+        problems.append(
+            f"output is off by up to {off[lost][worst]:.3g} {epsilon} where the kernels below the stack are off by"
+            f" {off_before[lost][worst]:.3g}"
+        )
+    apart = _distance(new, old.double(), unit)[(off <= allowed) & (off_before <= allowed)]
+    if (apart > _APART[new.dtype]).any():
+        problems.append(f"up to {apart.max():.3g} {epsilon} from before the stack")
+    mended = off_before[(off_before > allowed) & (off <= off_before)]
+    note = f"the kernels below the stack are off by up to {mended.max():.3g} {epsilon}" if len(mended) else ""
+    return replace(case, problems=tuple(problems), note=note)
+
+
+def _distance(values: Tensor, other: Tensor, unit: Tensor) -> Tensor:
+    """How far apart, in units; infinite where either is not a number."""
+    return ((values.double() - other).abs() / unit).nan_to_num(nan=math.inf, posinf=math.inf)
+
+
+SAME_AS_BEFORE = {
+    f"as before the stack, {name}": Special(
+        len(_LAYOUTS) * 2,
+        partial(same_as_before, name),
+        watched=False,
+        interpolations=(Interpolation.BILINEAR,),
+        compares=True,
     )
-    return (problem,)
-
-
-def _same_within_rounding(new: Tensor, old: Tensor, tensors: SamplerTensors, mode: Mode) -> tuple[str, ...]:
-    apart = largest_error(new, old.double(), ExpectedSamples.of(tensors, mode).wanted["output"].terms)
-    if apart <= _APART[new.dtype]:
-        return ()
-    return (f"up to {apart:.3g} units of {dtype_name(new.dtype)}'s epsilon from before the stack",)
-
-
-def _bits(values: Tensor) -> Tensor:
-    return values.view(torch.int32 if values.dtype is torch.float32 else torch.int16)
-
-
-SAME_AS_BEFORE = Special(
-    len(_SHAPES) * len(_LAYOUTS) * 2, same_as_before, watched=False, interpolations=(Interpolation.BILINEAR,)
-)
+    for name in _SHAPES
+}

@@ -105,10 +105,6 @@ class HostForward(_HostFunction):
         """Whether a grid with more positions than a launch takes gets several."""
         return family_of(FORWARD, self._names, sampler).splits_launches
 
-    def keeps_bits(self, sampler: Sampler) -> bool:
-        """Whether a change of the series that replaces these kernels gives the same bits."""
-        return family_of(FORWARD, self._names, sampler).keeps_bits
-
     def run(self, tensors: SamplerTensors, mode: Mode, output: Tensor | None = None) -> Tensor:
         """The samples, as the host function computes them.
 

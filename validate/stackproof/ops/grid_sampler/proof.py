@@ -44,7 +44,8 @@ class SamplerProof(ABC):
 
     def units(self, *, full: bool) -> Sequence[WorkUnit]:
         batches = self.matrix.full() if full else self.matrix.small()
-        return [WorkUnit(self.op, batch.label, batch.cases, batch) for batch in batches]
+        comparing = {kind for kind, special in self.special.items() if special.compares}
+        return [WorkUnit(self.op, one.label, one.cases, one, one.kind in comparing) for one in batches]
 
     def run(self, unit: WorkUnit, kernels: Kernels) -> Sequence[CaseResult]:
         batch: Batch = unit.key

@@ -74,5 +74,5 @@ SPECIAL: dict[str, Special] = {
     "several launches": Special(3, _LAUNCHING.several_launches),
     "output layouts": Special(2, output_layouts, watched=False),
     "strides beyond 2**31": Special(3, strides_beyond_int32, watched=False),
-    "as before the stack": SAME_AS_BEFORE,
+    **SAME_AS_BEFORE,
 }

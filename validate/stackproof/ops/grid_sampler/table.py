@@ -99,12 +99,14 @@ class Special:
         run: runs them.
         watched: whether they tell the slow run modes something.
         interpolations: those that they are for.
+        compares: they need the kernels of the commit below the stack.
     """
 
     cases: int
     run: Callable[[Kernels, Sampler, Mode, torch.dtype], Iterator[CaseResult]]
     watched: bool = True
     interpolations: tuple[Interpolation, ...] = tuple(Interpolation)
+    compares: bool = False
 
 
 @dataclass(frozen=True)

@@ -96,15 +96,10 @@ class ForwardFamily(Protocol):
 
     Attributes:
         splits_launches: a grid with more positions than a launch takes gets several.
-        keeps_bits: what a change of the series puts in its place gives the same bits on coordinates that both are
-            defined for, axes of one pixel included.
     """
 
     @property
     def splits_launches(self) -> bool: ...
-
-    @property
-    def keeps_bits(self) -> bool: ...
 
     def is_among(self, names: Collection[str], sampler: Sampler) -> bool:
         """Whether a library with kernels of these names has the family for a sampler."""

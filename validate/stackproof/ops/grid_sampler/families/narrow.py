@@ -14,7 +14,6 @@ class NarrowForward:
     """Implements :class:`stackproof.ops.grid_sampler.families.model.ForwardFamily`."""
 
     splits_launches: Final = False
-    keeps_bits: Final = True
 
     def is_among(self, names: Collection[str], sampler: Sampler) -> bool:
         return any(_name(sampler, Padding.ZEROS, metal) in names for metal in METAL_NAMES.values())

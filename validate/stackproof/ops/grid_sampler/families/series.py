@@ -86,7 +86,6 @@ class SeriesForward(_SeriesFamily):
     """Implements :class:`ForwardFamily`."""
 
     params = "GridSamplerForwardParams"
-    keeps_bits: Final = True
 
     def is_among(self, names: Collection[str], sampler: Sampler) -> bool:
         return is_named(names, sampler.forward, wide=True)

@@ -240,7 +240,6 @@ class UpstreamForward:
     """Implements :class:`stackproof.ops.grid_sampler.families.model.ForwardFamily`."""
 
     splits_launches: Final = False
-    keeps_bits: Final = False  # the order of its arithmetic is its own
 
     def is_among(self, names: Collection[str], sampler: Sampler) -> bool:
         return any(forward_kernel(sampler, sampler.modes[0], dtype, wide=False).name in names for dtype in METAL_NAMES)

@@ -1,0 +1,81 @@
+"""Runs scenarios to their end: a part of one that takes its process down costs that part."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stackproof.host.build import DeviceBuild
+from stackproof.host.scenarios import Scenario
+from stackproof.host.trace import Doing, last_of, trace_path
+from stackproof.host.worker import Ran, ScenarioRunner
+from stackproof.metal_run.pool import Died, run_tasks
+
+TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A process that a scenario took down.
+
+    Attributes:
+        reason: as the pool has it.
+        doing: the part of the scenario, and the kernel that was launched last.
+    """
+
+    reason: str
+    doing: Doing
+
+    def __str__(self) -> str:
+        part = f"{self.doing.part}: " if self.doing.part else ""
+        return f"{part}{self.reason}" + (f" in {self.doing.kernel}" if self.doing.kernel else "")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a scenario.
+
+    Attributes:
+        ran: of the parts that did not take their process down; ``None`` where a scenario without parts did.
+        crashes: of the others.
+    """
+
+    ran: Ran | None = None
+    crashes: tuple[Crash, ...] = ()
+
+
+def run_scenarios(
+    scenarios: Sequence[Scenario],
+    build: DeviceBuild,
+    jobs: int,
+    progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> Iterator[tuple[Scenario, Outcome]]:
+    """Every scenario with its outcome, in the order of completion."""
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="stackproof-traces-") as folder:
+        waiting = [(one, Outcome()) for one in scenarios]
+        while waiting:
+            before = {replace(one, without=_left_out(outcome)): (one, outcome) for one, outcome in waiting}
+            waiting = []
+            runner = ScenarioRunner(build, Path(folder))
+            for task, answer in run_tasks(list(before), runner, jobs=jobs, timeout=TIMEOUT_S):
+                scenario, outcome = before[task]
+                outcome = _with(outcome, answer, last_of(trace_path(Path(folder), task.label)))
+                if isinstance(answer, Died) and outcome.crashes[-1].doing.part not in ("", *task.without):
+                    waiting.append((scenario, outcome))
+                    continue
+                done += 1
+                yield scenario, outcome
+                progress(done, len(scenarios), scenario.label)
+
+
+def _left_out(outcome: Outcome) -> tuple[str, ...]:
+    return tuple(crash.doing.part for crash in outcome.crashes)
+
+
+def _with(outcome: Outcome, answer: Ran | Died, doing: Doing) -> Outcome:
+    if isinstance(answer, Died):
+        return replace(outcome, crashes=(*outcome.crashes, Crash(answer.reason, doing)))
+    return replace(outcome, ran=answer)
