@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import pytest
-
 from metal_kernels import cache
+from skips import require_packages
 from stackproof.apple.build import AirSource, compile_kernels
 from stackproof.metal import MetalLibrary, RunMode
 
@@ -39,7 +38,7 @@ class Buffer:
 
 def require_llvmlite() -> None:
     """Skip the calling test module where the extra is not installed."""
-    pytest.importorskip("llvmlite", reason="not run: needs llvmlite (pip install 'patchstack[apple]')")
+    require_packages("llvmlite")
 
 
 def metadata(kernel: str, buffers: Sequence[Buffer], attributes: Sequence[tuple[str, str]]) -> str:

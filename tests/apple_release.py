@@ -9,16 +9,17 @@ import pytest
 
 from patchstack.errors import PatchstackError
 from references import DOWNLOAD
+from skips import lacks, require_packages, wheel
 from stackproof.apple.container import Metallib
 from stackproof.apple.release import release_library
 
 
 def require_release(name: str) -> Metallib:
     """The kernels of that release; skips the calling test where the wheel, or a package of the extra, is missing."""
-    pytest.importorskip("llvmlite", reason="not run: needs llvmlite (pip install 'patchstack[apple]')")
+    require_packages("lief", "llvmlite")
     result = _release(name)
     if isinstance(result, PatchstackError):
-        pytest.skip(f"not run: kernels of {name}: {result} (validate-stack apple-kernels list --release {name})")
+        pytest.skip(lacks(f"kernels of {name}: {result.problem}", wheel(name)))
     return result
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib
 import subprocess
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
+from skips import require_packages
 
 _T = TypeVar("_T")
 USER = "me"
@@ -65,7 +66,8 @@ class Hub:
     """
 
     def __init__(self, path: Path, env: Mapping[str, str], state: Any = None) -> None:
-        github_fake = pytest.importorskip("ghstack.github_fake", reason="not run: pip install ghstack graphql-core")
+        require_packages("ghstack", "graphql")
+        github_fake = importlib.import_module("ghstack.github_fake")
         assert str(path).endswith(WHERE)
         self.path = path
         self.env = env

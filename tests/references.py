@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from patchstack.errors import TreeError
-from patchstack.reference import ReferenceTree, build_reference
+from patchstack.reference import SPECS, ReferenceTree, build_reference
+from patchstack.reference.model import DebianOrigin
+from skips import cannot, lacks, reference
 
 DOWNLOAD = "PATCHSTACK_TEST_DOWNLOAD"
 
@@ -27,7 +30,9 @@ def require_reference(name: str) -> ReferenceTree:
     """
     result = _reference(name)
     if isinstance(result, TreeError):
-        pytest.skip(f"not run: reference tree {name}: {result.problem} (python -m patchstack.reference {name})")
+        what = f"reference tree {name}: {result.problem}"
+        no_apt = isinstance(SPECS[name].origin, DebianOrigin) and shutil.which("apt-get") is None
+        pytest.skip(cannot(f"{what}, and this machine has no apt-get") if no_apt else lacks(what, reference(name)))
     return result
 
 

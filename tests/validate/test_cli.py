@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import fake_gates
 from patchstack.messages.results import read_results
+from skips import cannot
 from stackproof import cli
 from stackproof.cli import prove
 from stackproof.cli.prove import typed
@@ -89,7 +90,7 @@ def test_a_required_gate_that_is_not_run_is_exit_code_5(repository: Path) -> Non
     assert invoke(repository, "--only", "three", "--require", "three")[0] == 5
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="not run: only where PyTorch cannot be built")
+@pytest.mark.skipif(sys.platform == "darwin", reason=cannot("only where PyTorch cannot be built"))
 def test_the_build_gate_is_not_run_away_from_macos_and_exit_code_5_when_required(repository: Path) -> None:
     code, output = invoke(repository, "--only", "build", "--json", "-")
     assert (code, json.loads(output)["gates"][0]["verdict"]) == (0, "not run")

@@ -21,6 +21,7 @@ import pytest
 from checkouts import Checkout, Lab, Run
 from checkouts.lab import command_line, run_command
 from checkouts.sources import METAL
+from skips import apt, cannot, lacks
 
 WATCH = """
 import os
@@ -151,13 +152,13 @@ def traced(checkout: Checkout, arguments: Sequence[str], log: Path, *, env: dict
     whole = {**checkout.lab.env, **(env or {})}
     done = subprocess.run(command, cwd=checkout.path, env=whole, capture_output=True, text=True, check=False)
     if "ptrace" in done.stderr:
-        pytest.skip(f"not run: strace may not trace here: {done.stderr.strip()}")
+        pytest.skip(cannot(f"strace may not trace here: {done.stderr.strip()}"))
     calls = log.read_text().splitlines()
     assert any("execve(" in call and '"cat-file"' in call for call in calls), "strace followed no child"
     return [call for call in calls if "AF_INET" in call]
 
 
-@pytest.mark.skipif(STRACE is None, reason="not run: no strace here")
+@pytest.mark.skipif(STRACE is None, reason=lacks("no strace here", apt("strace")))
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_kernel_is_asked_for_no_internet_socket(remote: Checkout, tmp_path: Path, name: str) -> None:
     assert traced(remote, COMMANDS[name](remote), tmp_path / "calls") == []
@@ -199,7 +200,7 @@ def test_the_watch_sees_a_fetch(remote: Checkout) -> None:
         seen.require_alone()
 
 
-@pytest.mark.skipif(STRACE is None, reason="not run: no strace here")
+@pytest.mark.skipif(STRACE is None, reason=lacks("no strace here", apt("strace")))
 def test_strace_sees_a_socket_that_no_hook_forbids(remote: Checkout, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()\n"

@@ -12,6 +12,7 @@ import pytest
 from checkouts import Checkout
 from checkouts.lab import command_line, run_command
 from checkouts.sources import HOST, LISTS, METAL, NATIVE_FUNCTIONS, TESTS, TITLES, TREE
+from skips import cannot
 
 ESCAPE = "\x1b["
 
@@ -226,7 +227,7 @@ def test_a_conflict_is_exit_code_3_even_when_nobody_reads_on(checkout: Checkout)
         assert done.stderr == "status 3\n"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run: no /dev/full here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason=cannot("no /dev/full here"))
 def test_a_full_disk_under_the_report_is_told(checkout: Checkout) -> None:
     done = shell(checkout, '"$@" > /dev/full')
     assert done.returncode == 1

@@ -22,6 +22,7 @@ import fake_gh
 from checkouts import Lab
 from checkouts.lab import SOURCE, Checkout
 from checkouts.sources import HOST, METAL, TREE
+from skips import apt, lacks
 from upstream_history import Step, write_history
 
 TEXT = files("patchstack.drift").joinpath("workflow.yml").read_text(encoding="utf-8")
@@ -123,7 +124,7 @@ def test_apply_stack_prints_it_as_it_is(lab: Lab) -> None:
     assert lab.run("drift", "--print-workflow").require().out == TEXT
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="not run: no jq here")
+@pytest.mark.skipif(shutil.which("jq") is None, reason=lacks("no jq here", apt("jq")))
 def test_what_the_stand_in_answers_is_what_jq_makes_of_the_same_expression() -> None:
     issue = {"number": 3, "body": "text", "state": "CLOSED", "stateReason": "COMPLETED"}
     for expression, answer in fake_gh.ANSWERS.items():

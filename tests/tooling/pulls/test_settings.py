@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from ghstack_hub import SETTINGS
 from patchstack.pulls.settings import read_settings
+from skips import require_packages
 
 PLACES = ("home", "checkout", "above", "environment")
 
@@ -34,7 +36,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 def test_the_file_is_the_one_that_ghstack_takes(
     places: dict[str, Path], there: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = pytest.importorskip("ghstack.config", reason="not run: pip install ghstack")
+    require_packages("ghstack")
+    config = importlib.import_module("ghstack.config")
     for name in there:
         places[name].write_text(SETTINGS.replace("github_username = me", f"github_username = {name}"))
     if "environment" in there:

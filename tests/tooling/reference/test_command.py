@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from patchstack.reference import SPECS, progress
+from patchstack.errors import TreeError
+from patchstack.reference import SPECS, progress, reference_wheel
 from patchstack.reference.__main__ import main
 from patchstack.reference.artefacts import DEBIAN_FOLDER, WHEEL_FOLDER
+from patchstack.reference.model import Artefact
 from references import require_reference
 
 
@@ -39,6 +42,31 @@ def test_one_tree_that_cannot_be_built_does_not_keep_the_others_from_it(
     monkeypatch.setitem(SPECS, "2.6", dataclasses.replace(SPECS["2.6"], notes=("not built yet",)))
     assert main(["2.6", "2.11", "--offline"]) == 4
     assert "pytorch-2.11-" in capsys.readouterr().out
+
+
+def test_the_advice_of_a_missing_wheel_brings_that_wheel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "torch-9.9.0-macosx.whl"
+    wheel.write_bytes(b"kernels")
+    spec = SPECS["2.13"]
+    artefact = Artefact(wheel.name, hashlib.sha256(b"kernels").hexdigest())
+    monkeypatch.setitem(SPECS, "2.13", dataclasses.replace(spec, artefact=artefact))
+    monkeypatch.delenv(WHEEL_FOLDER, raising=False)
+    cache = tmp_path / "cache"
+    with pytest.raises(TreeError) as caught:
+        reference_wheel("2.13", cache=cache, offline=True)
+    program, module, name, *arguments = caught.value.next_command.split()
+    assert (program, module, name) == ("python", "-m", "patchstack.reference")
+    monkeypatch.setenv(WHEEL_FOLDER, str(tmp_path))  # instead of a download
+    assert main([*arguments, "--cache", str(cache)]) == 0
+    assert capsys.readouterr().out == f"{wheel}\n"
+
+
+def test_nothing_asked_for_is_a_usage_error() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2
 
 
 def test_an_unknown_release_is_a_usage_error() -> None:

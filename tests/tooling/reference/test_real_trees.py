@@ -11,6 +11,7 @@ import pytest
 
 from patchstack.reference import ReferenceTree, build_reference
 from references import require_reference
+from skips import cannot
 
 pytestmark = pytest.mark.needs_reference
 
@@ -32,7 +33,7 @@ def git(tree: ReferenceTree, *arguments: str) -> str:
 def test_the_releases_files_have_the_same_tree_id_on_every_machine(name: str, release_tree: str) -> None:
     tree = require_reference(name)
     if any("not those of the pinned wheel" in note for note in tree.notes):
-        pytest.skip("not run: this build of torch installs other files than the pinned wheel")
+        pytest.skip(cannot("this build of torch installs other files than the pinned wheel"))
     assert git(tree, "rev-parse", f"{tree.release_commit}^{{tree}}").strip() == release_tree
     assert git(tree, "rev-parse", "main").strip() == tree.commit
 

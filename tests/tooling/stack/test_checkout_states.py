@@ -11,6 +11,7 @@ import pytest
 from checkouts import Checkout, Lab
 from checkouts.lab import run_command
 from checkouts.sources import LISTS, METAL, NATIVE_FUNCTIONS, OVERLAY
+from skips import cannot
 
 State = Callable[[Lab], Checkout]
 STATES: dict[str, State] = {}
@@ -179,7 +180,7 @@ def with_sha256_object_names(lab: Lab) -> Checkout:
 @state
 def with_reftable_refs(lab: Lab) -> Checkout:
     if lab.try_git(lab.root, "init", "-q", "--ref-format=reftable", "try").returncode:
-        pytest.skip("not run: this git has no reftable (2.45 and newer have it)")
+        pytest.skip(cannot("this git has no reftable (2.45 and newer have it)"))
     return dataclasses.replace(lab.repository("reftable", "--ref-format=reftable"), may_change=("reftable",))
 
 
@@ -259,7 +260,7 @@ def test_the_path_of_the_checkout_may_hold_any_letters(lab: Lab, name: str) -> N
     try:
         checkout = lab.checkout(name)
     except OSError:
-        pytest.skip("not run: this file system has no such names")
+        pytest.skip(cannot("this file system has no such names"))
     with checkout.untouched():
         result = checkout.run("--json").require()
     assert os.fsencode(result.json["repository"]) == os.fsencode(checkout.path)

@@ -17,6 +17,7 @@ import pytest
 from checkouts import Checkout, Lab, Run
 from checkouts.lab import command_line
 from checkouts.sources import METAL, NATIVE_FUNCTIONS
+from skips import cannot
 
 
 def test_a_partial_clone_without_the_blobs_says_which_file_and_does_not_fetch(lab: Lab) -> None:
@@ -156,10 +157,10 @@ def run_after(checkout: Checkout, prepare: Callable[[], None] | None) -> Run:
 def run_obeying_modes(checkout: Checkout) -> Run:
     is_root = os.geteuid() == 0
     if is_root and not sys.platform.startswith("linux"):
-        pytest.skip("not run: root may write anywhere; run the tests as another user")
+        pytest.skip(cannot("root may write anywhere; run the tests as another user"))
     result = run_after(checkout, obey_modes if is_root else None)
     if result.status == 99:
-        pytest.skip("not run: root may write anywhere, and this one cannot give that up")
+        pytest.skip(cannot("root may write anywhere, and this one cannot give that up"))
     return result
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import metallib_bytes
+from skips import require_packages
 from stackproof.cli import main
 
 
@@ -62,7 +63,7 @@ def test_a_refusal_is_one_sentence_and_json_on_request(
 
 
 def test_bitcode_that_llvm_cannot_read_is_named(metallib: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("llvmlite", reason="not run: needs llvmlite (pip install 'patchstack[apple]')")
+    require_packages("llvmlite")
     code, _out, error = run(capsys, "show", "add_half", "--file", str(metallib))
     assert code == 2
     assert error.startswith("validate-stack: add_half: LLVM cannot read the bitcode")

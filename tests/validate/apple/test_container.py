@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import metallib_bytes
 from patchstack.errors import PatchstackError
+from skips import require_packages
 from stackproof.apple.container import read_metallib
 from stackproof.apple.errors import ContainerError, NoSuchKernelError
 from stackproof.apple.macho import metallib_sections
 from stackproof.apple.release import open_file, wheel_metallib
 
-pytest.importorskip("lief", reason="not run: needs lief (pip install 'patchstack[apple]')")
+require_packages("lief")
 
 CODE = {"first": b"\xde\xc0\x17\x0b one", "second_kernel": b"\xde\xc0\x17\x0b and another"}
 GOOD = metallib_bytes.container(CODE)

@@ -13,6 +13,7 @@ from apple_release import require_release
 from metal_kernels import cache
 from patchstack.cache import cache_dir
 from references import require_reference
+from skips import cannot, require_packages
 from stackproof.apple.container import Metallib
 from stackproof.apple.fidelity import compare_operators, distances
 from stackproof.apple.gate import AppleKernelsGate, fidelity_table
@@ -26,7 +27,7 @@ from stackproof.ops.struct_layout import Field, StructLayout
 
 HEADERS = Path(torch.__file__).parent / "include"
 pytestmark = pytest.mark.skipif(
-    not (HEADERS / "c10/metal/special_math.h").exists(), reason="not run: the installed torch has no c10/metal headers"
+    not (HEADERS / "c10/metal/special_math.h").exists(), reason=cannot("the installed torch has no c10/metal headers")
 )
 Seed = Callable[[str, str, str], None]
 GRID_SAMPLER = "GridSampler.h"
@@ -213,8 +214,8 @@ def test_the_gate_judges_what_it_is_asked_for(release: Metallib) -> None:
 def test_the_gate_is_not_run_without_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gate_contexts import context_of
 
-    pytest.importorskip("llvmlite")
+    require_packages("lief", "llvmlite")
     monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path))
     result = AppleKernelsGate().run(context_of())
     assert result.verdict.value == "not run"
-    assert "validate-stack apple-kernels list --release 2.13" in result.reason
+    assert "(next: python -m patchstack.reference --wheel 2.13)" in result.reason

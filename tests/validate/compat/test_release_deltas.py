@@ -9,6 +9,7 @@ import pytest
 
 from compat_trees import releases
 from patchstack.git import Tree
+from skips import lacks, pip
 from stackproof.compat.delta import SchemaDelta, compare
 from stackproof.compat.functions import FUNCTIONS_PATH, read_functions
 from stackproof.compat.judge import JudgedEntry, TorchJudge, judge_entries
@@ -81,7 +82,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("old", "new"), COUNTS)
 def test_the_counts_of_a_release_delta(old: str, new: str, cache: Path) -> None:
     if not TorchJudge().version.startswith("2.13"):
-        pytest.skip("not run: the last count is that of torch 2.13 (pip install torch==2.13.0)")
+        pytest.skip(lacks("the last count is that of torch 2.13", pip("torch==2.13.0")))
     delta, entries = judged(old, new, cache)
     refused = [one for one in entries.values() if one.torch_refusal]
     found = (delta.added, delta.removed, delta.changed, delta.dispatch_only, delta.tag_only, refused)

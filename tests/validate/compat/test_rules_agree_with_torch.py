@@ -9,6 +9,7 @@ import pytest
 
 from compat_trees import releases
 from patchstack.git import Tree
+from skips import lacks, pip
 from stackproof.compat import rules
 from stackproof.compat.delta import compare
 from stackproof.compat.functions import read_functions
@@ -83,7 +84,7 @@ def verdicts(judgement: Judgement) -> tuple[bool | None, bool | None]:
 def test_the_rules_and_torch_agree_on_random_edits() -> None:
     torch = TorchJudge()
     if not torch.version:
-        pytest.skip("not run: torch is not installed (pip install 'patchstack[validate]')")
+        pytest.skip(lacks("torch is not installed", pip("torch")))
     pick = random.Random(20300101)
     seen: Counter[tuple[bool | None, bool | None]] = Counter()
     for _ in range(EDITS):

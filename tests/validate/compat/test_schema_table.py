@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from skips import lacks, pip
 from stackproof.compat.delta import EntryDelta, argument_changes
 from stackproof.compat.functions import NativeFunction
 from stackproof.compat.judge import TorchJudge
@@ -159,7 +160,7 @@ by_name = pytest.mark.parametrize("row", ROWS, ids=[row.name.replace(" ", "-") f
 def torch() -> TorchJudge:
     found = TorchJudge()
     if not found.version:
-        pytest.skip("not run: torch is not installed (pip install 'patchstack[validate]')")
+        pytest.skip(lacks("torch is not installed", pip("torch")))
     return found
 
 

@@ -10,6 +10,7 @@ import torch
 
 from overlay_kernels import OPS, instantiated, sampler_proof
 from patchstack.cache import cache_dir
+from skips import cannot
 from stack_lab import StackLab
 from stackproof.fastpath import StandInDevice, run_on, run_on_mps
 from stackproof.fastpath.register import fast_path_for, has_mps_kernel, registered
@@ -21,7 +22,7 @@ from stackproof.report.error_rows import error_rows
 OP = "grid_sampler_2d_backward"
 
 
-@pytest.mark.skipif(torch.backends.mps.is_available(), reason="not run: there is an Apple GPU")
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason=cannot("there is an Apple GPU"))
 def test_without_an_apple_gpu_it_is_not_run_and_never_passed(context: GateContext) -> None:
     result = run_on_mps(context)
     assert result.verdict is Verdict.NOT_RUN

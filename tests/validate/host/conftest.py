@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from skips import lacks
 from stack_lab import StackLab, applied
 from stackproof.host.clang import find_clang
 from stackproof.metal.errors import ToolchainError
@@ -31,4 +32,4 @@ def compiler() -> None:
     try:
         find_clang()
     except ToolchainError as error:
-        pytest.skip(f"not run: {error}")
+        pytest.skip(lacks(error.problem, error.next_command))

@@ -9,6 +9,7 @@ import pytest
 
 from compat_trees import TreeRepository, of_rule
 from patchstack.git import Tree
+from skips import lacks, pip
 from stackproof.lint import LintGate
 from stackproof.lint.formatters import ToolNotRunError, tool
 from stackproof.lint.patterns import CONFIG_PATH, read_patterns
@@ -38,8 +39,8 @@ def has(name: str) -> bool:
     return True
 
 
-needs_clang_format = pytest.mark.skipif(not has("clang-format"), reason="not run: pip install clang-format")
-needs_ruff = pytest.mark.skipif(not has("ruff"), reason="not run: pip install ruff")
+needs_clang_format = pytest.mark.skipif(not has("clang-format"), reason=lacks("no clang-format", pip("clang-format")))
+needs_ruff = pytest.mark.skipif(not has("ruff"), reason=lacks("no ruff", pip("ruff")))
 
 
 @needs_clang_format
@@ -167,7 +168,7 @@ def test_the_patterns_of_the_tree_decide_who_sees_a_file(tmp_path: Path, code: s
     context = lab.context(commit := lab.commit({CONFIG_PATH: LINTRUNNER}), commit)
     patterns = read_patterns(Tree.at(context.repository, commit))
     if not patterns.from_tree:
-        pytest.skip("not run: this Python has no TOML reader (pip install tomli)")
+        pytest.skip(lacks("this Python has no TOML reader", pip("tomli")))
     assert patterns.applies(code, path) is applies
 
 

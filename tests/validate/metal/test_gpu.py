@@ -16,6 +16,7 @@ from metal_kernels import KERNELS, cache
 from overlay_kernels import KERNELS as OVERLAY_KERNELS
 from overlay_kernels import OVERLAY, TORCH_HEADERS
 from patchstack.cache import cache_dir
+from skips import cannot
 from stackproof.metal import CallError, CompileError
 from stackproof.metal.build import Source
 from stackproof.metal.gpu import GpuLibrary, PtxBuild, compile_ptx, load_ptx
@@ -100,7 +101,7 @@ def test_simdgroup_functions_are_refused_where_the_last_simdgroup_is_not_full() 
             require_full_simdgroups("sum", grid, group)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="not run: there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason=cannot("there is a GPU"))
 def test_without_a_gpu_loading_says_so_in_one_sentence(clean: PtxBuild) -> None:
     with pytest.raises(CallError, match="no NVIDIA GPU"):
         GpuLibrary(clean)

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import fake_gates
+from skips import apt, lacks
 from stackproof.runner import processes
 from stackproof.runner.processes import family, running
 from terminal_signals import as_at_a_terminal
@@ -161,7 +162,7 @@ start_new_session=True); print('ready', flush=True); time.sleep(60)"
     assert len({entry.group for entry in members}) == 2
 
 
-@pytest.mark.skipif(shutil.which("ps") is None, reason="not run: there is no ps")
+@pytest.mark.skipif(shutil.which("ps") is None, reason=lacks("there is no ps", apt("procps")))
 def test_both_ways_of_listing_processes_agree() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True) as child:
         listings = [{entry.pid: entry for entry in listing()} for listing in (processes._from_ps, processes.running)]

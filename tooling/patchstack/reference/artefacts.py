@@ -28,8 +28,18 @@ Fetch = Callable[[ReferenceSpec, Path, Progress], None]
 """Puts the artefact of a specification into an empty folder, under its file name."""
 
 
-def obtain(spec: ReferenceSpec, downloads: Path, *, progress: Progress, offline: bool, fetch: Fetch) -> Path:
+def obtain(
+    spec: ReferenceSpec, downloads: Path, *, progress: Progress, offline: bool, fetch: Fetch, next_command: str
+) -> Path:
     """The verified artefact: the user's own copy, the cached one, or a fresh download.
+
+    Args:
+        spec: whose artefact.
+        downloads: folder where it is kept.
+        progress: told each step.
+        offline: fail rather than download.
+        fetch: downloads it.
+        next_command: what brings it, for the error of an offline run.
 
     Raises:
         TreeError: it is not to be had, or its digest is not the pinned one.
@@ -55,7 +65,7 @@ def obtain(spec: ReferenceSpec, downloads: Path, *, progress: Progress, offline:
         raise TreeError(
             "not in the cache, and this run is offline",
             where=spec.artefact.filename,
-            next_command=f"python -m patchstack.reference {spec.name}",
+            next_command=next_command,
         )
     _download(spec, place, downloads, progress, fetch)
     return place

@@ -37,6 +37,8 @@ from patchstack.reference.sources import (
 )
 from patchstack.reference.stamp import read_stamp, write_stamp
 
+COMMAND, WHEEL_OPTION = "python -m patchstack.reference", "--wheel"
+
 LAYOUT_VERSION = 1
 """Raised when the same artefact is laid out differently, so that cached trees are rebuilt."""
 
@@ -115,7 +117,14 @@ def reference_wheel(name: str, *, cache: Path | None = None, progress: Progress 
     folder.mkdir(parents=True, exist_ok=True)
     with _only_one(folder / f"{name}.lock", spec, progress):
         downloads = surroundings.cache / "downloads"
-        return artefacts.obtain(spec, downloads, progress=progress, offline=offline, fetch=surroundings.fetch)
+        return artefacts.obtain(
+            spec,
+            downloads,
+            progress=progress,
+            offline=offline,
+            fetch=surroundings.fetch,
+            next_command=f"{COMMAND} {WHEEL_OPTION} {name}",
+        )
 
 
 def _installed_instead(spec: ReferenceSpec) -> InstalledTorch | None:
@@ -237,6 +246,7 @@ def _files(job: _Job, progress: Progress, *, offline: bool) -> tuple[Iterator[So
         progress=progress,
         offline=offline,
         fetch=job.surroundings.fetch,
+        next_command=f"{COMMAND} {job.spec.name}",
     )
     reader = files_of_wheel if isinstance(job.spec.origin, WheelOrigin) else files_of_tarball
     return reader(artefact), artefact.name, job.spec.version

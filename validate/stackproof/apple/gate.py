@@ -84,8 +84,7 @@ class AppleKernelsGate:
             llvm()
             release, tasks = _prepare(context)
         except PatchstackError as error:
-            reason = f"{error}; to get the wheel: validate-stack apple-kernels list --release {DEFAULT_RELEASE}"
-            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
         tasks = [task for task in tasks if context.options.get("match", "") in task.label]
         collected = _Collected()
         if release.stack is None:
