@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from patchstack.errors import TreeError
+
+_ANOTHER = "export PATCHSTACK_CACHE=FOLDER, a folder of your own"
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether something may not be written, as against being broken or full."""
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def cache_dir() -> Path:
@@ -28,8 +37,71 @@ def cache_dir() -> Path:
         return base.resolve()
     except (OSError, RuntimeError) as error:  # a RuntimeError where there is no home folder
         raise TreeError(
-            "the cache folder cannot be used", where=where, found=str(error), next_command="PATCHSTACK_CACHE=FOLDER"
+            "the cache folder cannot be used", where=where, found=str(error), next_command=_ANOTHER
         ) from None
+
+
+def write_refusal(error: OSError, cache: Path) -> TreeError | None:
+    """The sentence for an error of writing in the cache: which folder may not be written, whose it is, what to type.
+
+    Returns:
+        ``None`` for an error about something else.
+    """
+    place = Path(os.fsdecode(error.filename)) if isinstance(error.filename, (str, bytes, os.PathLike)) else None
+    if not is_refusal(error) or place is None or not place.is_relative_to(cache):
+        return None
+    return _unwritable(next((one for one in (place, *place.parents) if one.is_dir()), cache), error.strerror)
+
+
+def unwritable(cache: Path, folders: Iterable[str]) -> TreeError | None:
+    """The same, before anything is tried: for these folders of the cache, what is directly in them, and the cache."""
+    for name in folders:
+        folder = cache / name
+        try:
+            places = [folder, *folder.iterdir()] if folder.is_dir() else [cache]
+        except OSError as error:
+            return _unwritable(folder, error.strerror)
+        for place in places:
+            if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
+                return _unwritable(place, "it may not be written")
+    return None
+
+
+def not_executable(cache: Path) -> TreeError | None:
+    """The sentence for a cache whose file system runs no programs and loads no libraries; ``None`` for any other."""
+    if not os.statvfs(cache).f_flag & getattr(os, "ST_NOEXEC", 0):
+        return None
+    return TreeError(
+        "the cache is on a file system that is mounted noexec, so that nothing compiled there can be loaded",
+        where=str(cache),
+        next_command=f"{_ANOTHER} elsewhere",
+    )
+
+
+@contextlib.contextmanager
+def writing(cache: Path) -> Iterator[None]:
+    """While active, an error of writing in the cache is one sentence.
+
+    Raises:
+        TreeError: instead of such an error.
+    """
+    try:
+        yield
+    except OSError as error:
+        refusal = write_refusal(error, cache)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def _unwritable(place: Path, why: str | None) -> TreeError:
+    foreign = place.stat().st_uid != os.geteuid()
+    return TreeError(
+        "the cache cannot be written",
+        where=str(place),
+        found="a folder of another user" if foreign else why or "a refusal",
+        next_command=_ANOTHER,
+    )
 
 
 def _named_folder() -> Path:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from importlib import import_module
 
 from stackproof.model import Gate
+
+
+class Keeps(enum.Enum):
+    """What a gate builds in the cache, and so needs of it."""
+
+    NOTHING = "nothing"
+    FILES = "files"
+    PROGRAMS = "programs"  # libraries that it loads, too
 
 
 @dataclass(frozen=True)
@@ -17,6 +26,7 @@ class GateEntry:
         summary: one line for ``--list``.
         factory: ``module:callable`` that makes the gate. Imported on use only, since some gates need packages that
             others do not.
+        keeps: what it builds in the cache.
         needs: importable packages without which the gate is not run; those that every installation has are left out.
     """
 
@@ -24,6 +34,7 @@ class GateEntry:
     summary: str
     factory: str
     needs: tuple[str, ...] = ()
+    keeps: Keeps = Keeps.NOTHING
 
     def load(self) -> Gate:
         """Import and make the gate."""
@@ -40,24 +51,28 @@ GATES: tuple[GateEntry, ...] = (
         "metal-check",
         "the kernels compile as Metal would have them (address spaces, Metal version, static rules)",
         "stackproof.metal.check:MetalCheckGate",
+        keeps=Keeps.FILES,
     ),
     GateEntry(
         "metal-run",
         "the kernels run on the host: right values, no race, no access outside, nothing undefined",
         "stackproof.metal_run.gate:MetalRunGate",
         needs=_TENSORS,
+        keeps=Keeps.PROGRAMS,
     ),
     GateEntry(
         "host-check",
         "the Objective-C++ host functions compile against the tree's ATen headers",
         "stackproof.host.check:HostCheckGate",
         needs=_HOST,
+        keeps=Keeps.FILES,
     ),
     GateEntry(
         "host-run",
         "dispatcher, autograd, host function and kernels together on a stand-in device",
         "stackproof.host.run:HostRunGate",
         needs=(*_HOST, "expecttest"),
+        keeps=Keeps.PROGRAMS,
     ),
     GateEntry("build", "an incremental PyTorch build of the stack (macOS)", "stackproof.build.gate:BuildGate"),
     GateEntry(
@@ -65,6 +80,7 @@ GATES: tuple[GateEntry, ...] = (
         "the tests of test_mps.py that the series touches",
         "stackproof.host.mps_tests:TestMpsGate",
         needs=(*_HOST, "expecttest"),
+        keeps=Keeps.PROGRAMS,
     ),
     GateEntry(
         "fc-window",
@@ -78,11 +94,13 @@ GATES: tuple[GateEntry, ...] = (
         "our Metal headers, layouts and executor agree with what Apple's compiler made of the same sources",
         "stackproof.apple.gate:AppleKernelsGate",
         needs=(*_TENSORS, "lief", "llvmlite"),
+        keeps=Keeps.PROGRAMS,
     ),
     GateEntry(
         "bench",
         "what the backward passes cost: traffic counted on the host, or time on a GPU beside PyTorch's own kernel",
         "stackproof.bench.gate:BenchGate",
         needs=_TENSORS,
+        keeps=Keeps.PROGRAMS,
     ),
 )

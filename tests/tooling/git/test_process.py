@@ -76,6 +76,45 @@ def test_the_reason_is_the_line_that_says_why(stderr: str, reason: str) -> None:
     assert GitCommandError(("frob",), 7, stderr).reason == reason
 
 
+UNKNOWN = "warning: unknown repository extension{} found:\n\t{}\nfatal: unknown repository extension{} found:\n\n\t{}\n"
+DUBIOUS = (
+    "fatal: detected dubious ownership in repository at '/the tree'\n"
+    "To add an exception for this directory, call:\n\n"
+    "\tgit config --global --add safe.directory '/the tree'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason", "remedy"),
+    [
+        (
+            DUBIOUS,
+            "fatal: detected dubious ownership in repository at '/the tree'",
+            "git config --global --add safe.directory '/the tree'",
+        ),
+        (
+            UNKNOWN.format("", "foo", "", "foo"),
+            "unknown repository extension extensions.foo",
+            "use the git that made it",
+        ),
+        (
+            UNKNOWN.format("", "refstorage", "", "refstorage"),
+            "unknown repository extension extensions.refstorage",
+            "install git 2.45 or newer",
+        ),
+        (
+            UNKNOWN.format("s", "relativeworktrees\n\trefstorage", "s", "relativeworktrees\n\trefstorage"),
+            "unknown repository extension extensions.relativeworktrees, extensions.refstorage",
+            "install git 2.48 or newer",
+        ),
+        ("fatal: not a git repository\n", "fatal: not a git repository", ""),
+    ],
+)
+def test_a_refusal_of_a_repository_keeps_its_remedy(stderr: str, reason: str, remedy: str) -> None:
+    error = GitCommandError(("rev-parse",), 128, stderr)
+    assert (error.reason, error.remedy) == (reason, remedy)
+
+
 def test_standard_input_is_empty_where_none_is_given(repository: Path) -> None:
     assert run_git(repository, ["hash-object", "--stdin"]) == b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n"
     assert run_git(repository, ["hash-object", "--stdin"], stdin=b"x") != b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n"

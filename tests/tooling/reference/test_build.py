@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from patchstack.errors import TreeError, UsageError
 from patchstack.reference import build_reference
 from patchstack.reference.build import build_spec
+from privileges import run_obeying_modes
 
 from .conftest import EXPECTED, TinyRelease
 
@@ -145,3 +148,46 @@ def test_other_branches_of_the_tree_are_the_users_and_stay(tiny: TinyRelease) ->
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"1\.0: no such reference tree; expected one of 2\.11"):
         build_reference("1.0", cache=tmp_path)
+
+
+def read_only(folder: Path) -> None:
+    """As a cache is for everybody but its owner."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+FIND = """
+import pickle, sys
+from patchstack.errors import TreeError
+from patchstack.reference.build import Surroundings, build_spec
+spec, cache, stand_ins = pickle.load(sys.stdin.buffer)
+try:
+    print(build_spec(spec, Surroundings(cache, stand_ins), offline=True).commit)
+except TreeError as error:
+    print(error)
+"""
+
+
+def found_in_a_cache_of_another_user(tiny: TinyRelease) -> str:
+    read_only(tiny.cache)
+    what = pickle.dumps((tiny.spec, tiny.cache, tiny.surroundings.stand_ins))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = run_obeying_modes([sys.executable, "-c", FIND], env=environment, stdin=what)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_a_tree_in_a_cache_that_may_not_be_written_is_used(tiny: TinyRelease) -> None:
+    tree = build_spec(tiny.spec, tiny.surroundings)
+    assert found_in_a_cache_of_another_user(tiny) == tree.commit
+
+
+def test_a_tree_that_would_have_to_be_built_there_names_the_variable_to_set(tiny: TinyRelease) -> None:
+    place = tiny.cache / "downloads" / tiny.wheel.name
+    place.parent.mkdir(parents=True)
+    place.write_bytes(tiny.wheel.read_bytes())
+    assert found_in_a_cache_of_another_user(tiny).endswith(
+        ": the cache cannot be written; found Permission denied (next: export PATCHSTACK_CACHE=FOLDER, "
+        "a folder of your own)"
+    )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import privileges
 from checkouts import Checkout, Lab, Run
 from checkouts.lab import command_line
 from checkouts.sources import METAL, NATIVE_FUNCTIONS
-from skips import cannot
 
 
 def test_a_partial_clone_without_the_blobs_says_which_file_and_does_not_fetch(lab: Lab) -> None:
@@ -134,13 +132,6 @@ def read_only(folder: Path) -> Iterator[None]:
         path.chmod(mode)
 
 
-def obey_modes() -> None:
-    """Root may write anywhere; give that right up in a process that is about to become another program."""
-    drop_from_bounding_set, dac_override = 24, 1
-    if ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override, 0, 0, 0):
-        os._exit(99)
-
-
 def run_after(checkout: Checkout, prepare: Callable[[], None] | None) -> Run:
     """Run the command in a process that does ``prepare`` first."""
     done = subprocess.run(
@@ -155,13 +146,8 @@ def run_after(checkout: Checkout, prepare: Callable[[], None] | None) -> Run:
 
 
 def run_obeying_modes(checkout: Checkout) -> Run:
-    is_root = os.geteuid() == 0
-    if is_root and not sys.platform.startswith("linux"):
-        pytest.skip(cannot("root may write anywhere; run the tests as another user"))
-    result = run_after(checkout, obey_modes if is_root else None)
-    if result.status == 99:
-        pytest.skip(cannot("root may write anywhere, and this one cannot give that up"))
-    return result
+    done = privileges.run_obeying_modes(command_line(checkout.arguments()), env=checkout.lab.env)
+    return Run(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("part", [".", "objects", "refs", "apply-stack"])

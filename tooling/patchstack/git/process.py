@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,11 @@ _REDIRECTING = (
 
 # Dates that would get into commits and reflogs; the dates of commits are ours and given with each command.
 _DATES = ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
+
+# The git that first reads a repository with an extension of this name; every git that serves here knows the others.
+_EXTENSIONS = {"compatobjectformat": "2.45", "refstorage": "2.45", "relativeworktrees": "2.48"}
+_UNKNOWN_EXTENSION = re.compile(r"^[^\n]*extensions? found:\n((?:[ \t]+\S+\n?)+)", re.MULTILINE)
+_SAFE_DIRECTORY = re.compile(r"^\s*(git config .*safe\.directory .+?)\s*$", re.MULTILINE)
 
 _FIXED = {
     "LC_ALL": "C",
@@ -77,7 +83,25 @@ class GitCommandError(Exception):
         """The line of git's complaint that says why."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        if extensions := self._unknown_extensions:
+            return f"unknown repository extension {', '.join(f'extensions.{name}' for name in extensions)}"
         return (telling or lines or [f"git {self.command[0]} ended with status {self.status}"])[0]
+
+    @property
+    def remedy(self) -> str:
+        """What to type about a refusal that git or a newer git has an answer to; empty where there is none."""
+        if advised := _SAFE_DIRECTORY.search(self.stderr):
+            return advised[1]
+        if not (extensions := self._unknown_extensions):
+            return ""
+        versions = [_EXTENSIONS.get(name.lower()) for name in extensions]
+        known = [version for version in versions if version is not None]
+        return f"install git {max(known)} or newer" if len(known) == len(versions) else "use the git that made it"
+
+    @property
+    def _unknown_extensions(self) -> list[str]:
+        found = _UNKNOWN_EXTENSION.search(self.stderr)
+        return found[1].split() if found else []
 
     def __str__(self) -> str:
         return f"git {' '.join(self.command)} ended with status {self.status}: {self.stderr.strip()}"

@@ -53,13 +53,14 @@ class Repository:
         except FileNotFoundError:
             raise TreeError("git is not installed or not on PATH", next_command="install git 2.34 or newer") from None
         except (GitCommandError, OSError, ValueError) as error:
-            reason = error.reason if isinstance(error, GitCommandError) else str(error)
+            refused = error if isinstance(error, GitCommandError) else None
             raise TreeError(
                 "not a git repository that can be used",
                 where=str(path),
                 expected="a PyTorch checkout",
-                found=reason,
-                next_command="apply-stack --repo PATH, or --reference 2.11 for a tree to try",
+                found=refused.reason if refused else str(error),
+                next_command=(refused.remedy if refused else "")
+                or "apply-stack --repo PATH, or --reference 2.11 for a tree to try",
             ) from None
         root = Path(top) if top else Path(git_dir)
         return cls(root, Path(git_dir), (path / common).resolve(), is_bare=bare == "true")

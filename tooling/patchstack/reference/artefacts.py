@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from patchstack.cache import is_refusal
 from patchstack.errors import TreeError
 from patchstack.python_processes import module_command
 from patchstack.reference import debian
@@ -141,8 +142,12 @@ def _facts(place: Path, artefact: Artefact) -> str:
 
 
 def _remember(place: Path, artefact: Artefact, downloads: Path) -> None:
-    downloads.mkdir(parents=True, exist_ok=True)
-    _stamp(place, downloads).write_text(_facts(place, artefact), encoding="utf-8")
+    try:
+        downloads.mkdir(parents=True, exist_ok=True)
+        _stamp(place, downloads).write_text(_facts(place, artefact), encoding="utf-8")
+    except OSError as error:
+        if not is_refusal(error):  # in a cache that may not be written, the next run compares again
+            raise
 
 
 def _verify(place: Path, artefact: Artefact, downloads: Path, progress: Progress) -> None:

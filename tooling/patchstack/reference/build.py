@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchstack.cache import cache_dir
+from patchstack.cache import cache_dir, is_refusal, writing
 from patchstack.errors import TreeError
 from patchstack.git.model import GitCommitHash
 from patchstack.git.process import run_git
@@ -92,8 +92,7 @@ def build_spec(
     installed = _installed_instead(spec)
     origin = f"{installed.version} {installed.record_digest()}" if installed else spec.artefact.sha256
     job = _Job(spec, surroundings, stand_ins, installed, pinned, _slot(folder, spec, origin, stand_ins))
-    folder.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder / f"{spec.name}.lock", spec, progress):
+    with writing(surroundings.cache), _only_one(folder / f"{spec.name}.lock", spec, progress):
         tree = _cached(pinned) or _cached(job.own)
         if tree is None:
             _clear_leftovers(folder, spec)
@@ -113,9 +112,8 @@ def reference_wheel(name: str, *, cache: Path | None = None, progress: Progress 
     if not isinstance(spec.origin, WheelOrigin):
         raise TreeError("this reference tree does not come from a wheel", where=name, found=spec.artefact.filename)
     surroundings = Surroundings((cache or cache_dir()).resolve())
-    folder = surroundings.cache / "reference"
-    folder.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder / f"{name}.lock", spec, progress):
+    lock = surroundings.cache / "reference" / f"{name}.lock"
+    with writing(surroundings.cache), _only_one(lock, spec, progress):
         downloads = surroundings.cache / "downloads"
         return artefacts.obtain(
             spec,
@@ -275,8 +273,19 @@ def _notes(job: _Job, described: str, *, as_pinned: bool) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _only_one(lock: Path, spec: ReferenceSpec, progress: Progress) -> Iterator[None]:
-    """Hold the build lock of one tree; the system drops it when the process ends, however it ends."""
-    with lock.open("a") as handle:
+    """Hold the build lock of one tree; the system drops it when the process ends, however it ends.
+
+    A cache that may not be written is read without it: nobody but its owner builds there.
+    """
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = lock.open("a")
+    except OSError as error:
+        if not is_refusal(error):
+            raise
+        yield
+        return
+    with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -20,7 +20,7 @@ from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
 from stackproof.metal.library import detector_bits
 from stackproof.metal.model import ALL_DETECTORS, ParameterKind, Report, RunMode, Signature
-from stackproof.metal.native import NativeKernel, NativeLibrary, RawOptions, RawRegion, load
+from stackproof.metal.native import NativeKernel, NativeLibrary, RawOptions, RawRegion, load, open_library
 from stackproof.metal.reports import describe
 from stackproof.model import Finding
 
@@ -74,7 +74,7 @@ class StandinDevice:
             for source in build.kernels
             for number, (name, *_rest) in enumerate(self._library(source, watched=False).build.kernels)
         }
-        self._interface = ctypes.CDLL(str(build.library), mode=ctypes.RTLD_GLOBAL)
+        self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
         self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note))
         self._interface.standin_allocated_bytes.restype = ctypes.c_uint64
         self._interface.standin_connect(*self._callbacks)

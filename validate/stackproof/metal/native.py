@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from patchstack.cache import not_executable
+from stackproof.metal.errors import ToolchainError
 from stackproof.metal.model import Build, ElementType, ParameterKind, Signature
 
 _NUMBERS = {0: "", 1: "f", 2: "i", 3: "u", 4: "?", 5: "b"}
@@ -95,7 +97,7 @@ class NativeLibrary:
     def __init__(self, build: Build) -> None:
         load_libm()
         self.build = build
-        self._library = ctypes.CDLL(str(build.path))
+        self._library = open_library(build.path)
         self._library.metal_run.restype = None
         self._library.metal_take_reports.restype = ctypes.c_uint32
         self._reports = (RawReport * MAX_REPORTS)()
@@ -136,6 +138,21 @@ class NativeLibrary:
         self._library.metal_run(ctypes.c_void_p(entry), addresses, threads, size, ctypes.byref(options))
         count = self._library.metal_take_reports(self._reports, MAX_REPORTS)
         return [RawReport.from_buffer_copy(self._reports[i]) for i in range(count)]
+
+
+def open_library(path: Path, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
+    """Load a shared library that was compiled here.
+
+    Raises:
+        ToolchainError: its file system is mounted noexec.
+        OSError: it cannot be loaded for another reason.
+    """
+    try:
+        return ctypes.CDLL(str(path), mode=mode)
+    except OSError:
+        if refusal := not_executable(path.parent):
+            raise ToolchainError(refusal.problem, refusal.where, next_command=refusal.next_command) from None
+        raise
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,11 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
+from patchstack.cache import not_executable, unwritable, write_refusal
+from patchstack.errors import PatchstackError
 from patchstack.git import Repository
 from stackproof.apple.errors import MissingPackageError
+from stackproof.gates import GATES, Keeps
 from stackproof.metal.errors import ToolchainError
 from stackproof.metal_run.processes import WorkerStartError
 from stackproof.model import GateContext, GateResult, Verdict
@@ -62,9 +65,13 @@ def _answer(job: Job, pipe: Connection) -> Answer:
     if lacking := missing(job.entry.needs):
         return PackagesMissing(lacking)
     try:
-        return Ended(_run(job, pipe))
+        refusal = _refused_by_cache(job)
+        return _not_run(job, refusal) if refusal else Ended(_run(job, pipe))
     except (ToolchainError, MissingPackageError) as error:  # this machine lacks something; the stack is not judged
-        return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=str(error)))
+        return _not_run(job, error)
+    except OSError as error:
+        refusal = write_refusal(error, job.cache)
+        return _not_run(job, refusal) if refusal else _raised(error)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         return _raised(error) if not package or package in _OWN_PACKAGES else PackagesMissing((package,))
@@ -72,6 +79,19 @@ def _answer(job: Job, pipe: Connection) -> Answer:
         return NotStarted(f"{error}: the stack was not judged")
     except (Exception, SystemExit) as error:
         return _raised(error)
+
+
+def _refused_by_cache(job: Job) -> PatchstackError | None:
+    """Why the gate cannot keep what it builds where it would; found now, not charged to a kernel later."""
+    keeps = job.entry.keeps
+    if keeps is Keeps.NOTHING:
+        return None
+    refusal = not_executable(job.cache) if keeps is Keeps.PROGRAMS else None
+    return refusal or unwritable(job.cache, (entry.name for entry in GATES))
+
+
+def _not_run(job: Job, error: PatchstackError) -> Ended:
+    return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=str(error)))
 
 
 def _run(job: Job, pipe: Connection) -> GateResult:
