@@ -54,6 +54,22 @@ def apply_stack(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedP
     )
 
 
+def test_a_clone_that_converts_line_ends_has_the_bytes_that_are_in_git(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    subprocess.run(
+        ["git", "clone", "-q", "--shared", "-c", "core.autocrlf=true", "-c", "core.eol=crlf", str(ROOT), str(clone)],
+        check=True,
+    )
+    (listed,) = {
+        line.split()[1]
+        for line in subprocess.run(
+            ["git", "ls-files", "--eol"], cwd=clone, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+        if not line.startswith("i/none")
+    }
+    assert listed == "w/lf"
+
+
 def test_the_wheel_holds_every_tracked_series_and_overlay_file(wheel: Path) -> None:
     wanted = {
         f"patchstack/_data/{file.relative_to(ROOT).as_posix()}"

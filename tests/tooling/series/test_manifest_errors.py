@@ -347,6 +347,24 @@ MISTAKES = {
     "a manifest that is a link": Mistake(
         "series.yaml", "the manifest is a symbolic link", act=link("series.yaml", "x")
     ),
+    "a message with the line ends of another system": Mistake(
+        "one.md:2", "the message 'one.md' has lines that end in CR LF", files={"one.md": b"Adds\none.\r\n"}
+    ),
+    "a whole overlay file with the line ends of another system": Mistake(
+        "overlay/kernels/Tint.metal:1",
+        "the overlay file has lines that end in CR LF",
+        files={"overlay/kernels/Tint.metal": b"int tint;\r\n"},
+    ),
+    "a fragment with the line ends of another system": Mistake(
+        "overlay/ops/Tint.mm:1",
+        "the overlay file has lines that end in CR LF",
+        files={"overlay/ops/Tint.mm": FILES["overlay/ops/Tint.mm"].replace("\n", "\r\n").encode()},
+    ),
+    "a manifest with the line ends of another system": Mistake(
+        "series.yaml:1",
+        "the manifest has lines that end in CR LF",
+        files={"series.yaml": MANIFEST.replace("\n", "\r\n").encode()},
+    ),
     "an empty manifest": Mistake("series.yaml:1", "the manifest is empty", files={"series.yaml": b""}),
     "a manifest of comments": Mistake("series.yaml:1", "the manifest is empty", files={"series.yaml": b"# nothing\n"}),
     "a manifest that is a list": Mistake(

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from patchstack.edits.model import closest
 from patchstack.errors import ManifestError
+from patchstack.manifest.section import require_line_feeds
 
 _BEGIN = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)[ \t]*\r?$")
 _END = re.compile(rb"^[ \t]*(?://|#)[ \t]*end fragment[ \t]*\r?$")
@@ -98,7 +99,7 @@ class Overlay:
             asked_at: manifest file and line that ask for it, for messages.
 
         Raises:
-            ManifestError: it cannot be read, or it or a folder above it is a symbolic link.
+            ManifestError: it cannot be read, has CR LF, or it or a folder above it is a symbolic link.
         """
         place = self._places(path)[0]
         content = self._content(place, asked_at)
@@ -184,10 +185,12 @@ class Overlay:
         if not os.path.isfile(at):
             raise ManifestError("the overlay file is missing", where=asked_at, expected=f"a file {at}")
         try:
-            return at.read_bytes()
+            data = at.read_bytes()
         except OSError as error:
             problem = f"the overlay file {at} cannot be read"
             raise ManifestError(problem, where=asked_at, found=error.strerror or str(error)) from None
+        require_line_feeds(data, "the overlay file", at)
+        return data
 
 
 def has_markers(data: bytes) -> bool:

@@ -239,7 +239,7 @@ def read_text(file: Path, what: str, *, asked_at: str) -> str:
         asked_at: where the file is asked for, for messages.
 
     Raises:
-        ManifestError: it is missing, cannot be read, or is not UTF-8; the last names the file's own line.
+        ManifestError: it is missing, cannot be read, has CR LF or is not UTF-8; the last two name the file's own line.
     """
     try:
         if not stat.S_ISREG(mode := file.stat().st_mode) and not stat.S_ISDIR(mode):  # reading a pipe may never end
@@ -249,11 +249,28 @@ def read_text(file: Path, what: str, *, asked_at: str) -> str:
         raise ManifestError(f"{what} is missing", where=asked_at, expected=f"a file {file}") from None
     except OSError as error:
         raise ManifestError(f"{what} cannot be read", where=asked_at, found=error.strerror or str(error)) from None
+    require_line_feeds(data, what, file)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ManifestError(f"{what} is not UTF-8", where=f"{file}:{line}", found=f"byte {error.start}") from None
+
+
+def require_line_feeds(data: bytes, what: str, file: Path) -> None:
+    """Refuse a file whose lines end as on Windows: it would land so, or its markers would not be found.
+
+    Raises:
+        ManifestError: names the first such line, and how it usually came about.
+    """
+    before, found, _ = data.partition(b"\r\n")
+    if found:
+        raise ManifestError(
+            f"{what} has lines that end in CR LF",
+            where=f"{file}:{before.count(10) + 1}",
+            expected="LF, as PyTorch's sources have it",
+            next_command="git config core.autocrlf false, then check the file out again",
+        )
 
 
 def _error_line(error: yaml.YAMLError, text: str) -> int:
