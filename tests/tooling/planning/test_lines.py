@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from edit_bench import commit_of, write_series
+from patchstack.edits.cxx_anchor import CxxPlace
+from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.errors import TreeError
+from patchstack.manifest.overlay import Fragment
 from patchstack.planning import StackPlan, plan_stack
+from patchstack.planning.lines import AS_THEY_ARE
 from patchstack.report import edit_diff
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
@@ -204,3 +209,23 @@ def test_an_entry_that_cannot_be_read_is_told_with_its_line_though_a_change_belo
         above("place", "third", {**TREE, NATIVE: broken}, marker="{dispatch: wet, key: MPS}")
     line = broken[: broken.index(b"CPU: a: b")].count(b"\n") + 1
     assert caught.value.where == f"{NATIVE}:{line}"
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["the text is known", "the text is not known"])
+def test_the_lines_that_stay_keep_their_numbers_wherever_others_come_and_go(known: bool) -> None:
+    chance = random.Random(1)
+    for _ in range(2000):
+        old = [b"old %d" % number for number in range(chance.randint(0, 8))]
+        start = chance.randint(0, len(old))
+        new = [b"new %d" % number for number in range(chance.randint(0, 3))]
+        end = chance.choice([b"", b"\n"])
+        before = b"\n".join(old) + end
+        after = b"\n".join([*old[:start], *new, *old[chance.randint(start, len(old)) :]]) + end
+        fragment = Fragment("new", b"\n".join(new) if known else b"", "")
+        edit = PlaceCxxFragment(path="a.metal", fragment=fragment, place=CxxPlace("end_of", "file", "end"))
+        lines = AS_THEY_ARE.edited(edit, "mine", before, after)
+        for number, text in enumerate(after.split(b"\n"), 1):
+            kind, _, rest = text.partition(b" ")
+            if kind:
+                wanted = (int(rest) + 1, "") if kind == b"old" else (0, "mine")
+                assert lines.origin("a.metal", number) == wanted, (before, after)

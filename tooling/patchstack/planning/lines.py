@@ -17,7 +17,7 @@ from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.planning.parts import Part
 from patchstack.source.pieces import Piece
-from patchstack.source.text import find_lines, lines_end, one_splice
+from patchstack.source.text import find_lines, line_end, lines_end, one_splice
 
 _Origin = int | str  # a line of the onto commit's file, or the id of a change
 
@@ -112,14 +112,20 @@ def _edited(old: Sequence[_Origin], before: bytes, after: bytes, change: str, te
     end = lines_end(after, at, text) if at is not None else 0
     rest = after[:at] + after[end:] if at is not None else after
     splice = one_splice(before, rest)
-    first = before.count(b"\n", 0, splice.start)
-    behind = before.count(b"\n", splice.end)
-    stop = len(old) - behind
-    window = before.split(b"\n")[first:stop], rest.split(b"\n")[first : rest.count(b"\n") + 1 - behind]
-    new = [*old[:first], *_matched(old[first:stop], *window, change), *old[stop:]]
+    start, stop = before.rfind(b"\n", 0, splice.start) + 1, line_end(before, splice.end)
+    was, now = before[start:stop].split(b"\n"), rest[start : stop + len(rest) - len(before)].split(b"\n")
+    if stop < len(
+        before
+    ):  # what is behind the last line feed is the next line; at the end, it is one without a line feed
+        was, now = was[:-1], now[:-1]
+    first = before.count(b"\n", 0, start)
+    same = first + len(was)
+    new = [*old[:first], *_matched(old[first:same], was, now, change), *old[same:]]
     if at is not None:
         line = after.count(b"\n", 0, at)
         new[line:line] = [change] * after.count(b"\n", at, end)
+        if end == len(after) and not after.endswith(b"\n"):
+            new[-1] = change
     return new
 
 
