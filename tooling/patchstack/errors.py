@@ -77,6 +77,19 @@ class UsageError(PatchstackError):
 
 
 @dataclass
+class ChoiceError(UsageError):
+    """The changes that ``--only`` and ``--replace`` name do not go together.
+
+    Attributes:
+        only: values of ``--only`` that go together.
+        replace: values of ``--replace`` that go with them.
+    """
+
+    only: tuple[str, ...] = ()
+    replace: tuple[str, ...] = ()
+
+
+@dataclass
 class ManifestError(PatchstackError):
     """A series manifest, a message or an overlay file is not what the format says."""
 

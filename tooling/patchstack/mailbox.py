@@ -141,7 +141,7 @@ def _refuse_other_files(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise UsageError("not a folder", where=str(folder), next_command="--format-patch DIR with a new DIR")
+        raise UsageError("not a folder", where=str(folder), next_command="--format-patch DIR")
     others = sorted(path.name for path in folder.iterdir() if not _is_ours(path))
     if others:
         raise UsageError(
@@ -149,7 +149,7 @@ def _refuse_other_files(folder: Path) -> None:
             where=str(folder),
             expected="a new or empty folder",
             found=", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else ""),
-            next_command="--format-patch DIR with a new DIR",
+            next_command="--format-patch DIR",
         )
 
 

@@ -138,7 +138,7 @@ def test_options_of_the_applier_before_the_word_drift_are_refused(moved: Checkou
 
 def test_a_shallow_clone_is_refused_with_the_fetch_that_mends_it(moved: Checkout) -> None:
     clone = moved.lab.clone(moved, "shallow", "--depth=2", "--bare")
-    drift(clone).refused(4, "this clone is shallow", "fetch --shallow-since")
+    drift(clone).refused(4, "this clone is shallow", "fetch --unshallow")
 
 
 def test_a_partial_clone_is_refused_with_a_command_that_brings_what_is_missing(moved: Checkout) -> None:

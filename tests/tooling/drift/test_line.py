@@ -97,7 +97,7 @@ def test_a_shallow_clone_that_ends_too_early_is_refused_with_the_fetch_that_mend
     for since in ("main~4", upstream.git("rev-parse", "main~4")):
         said = refused(clone, since)
         assert "this clone is shallow" in said
-        assert "fetch --shallow-since" in said
+        assert "fetch --unshallow" in said
 
 
 def test_a_commit_kept_apart_in_a_shallow_clone_does_not_pass_for_an_unrelated_one(

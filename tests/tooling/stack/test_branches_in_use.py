@@ -71,7 +71,7 @@ BUSY: dict[Callable[[Checkout], None], str] = {
 def test_a_busy_branch_is_not_moved(stacked: Checkout, occupy: Callable[[Checkout], None], force: bool) -> None:
     occupy(stacked)
     with stacked.branch_kept():
-        stacked.run(*(["--force"] if force else [])).refused(3, BUSY[occupy], "--branch with another name")
+        stacked.run(*(["--force"] if force else [])).refused(3, BUSY[occupy], "--branch NAME")
 
 
 @pytest.mark.parametrize("occupy", BUSY, ids=lambda occupy: occupy.__name__.replace("_", " "))
@@ -200,7 +200,7 @@ REFUSED: dict[Callable[[Checkout], None], str] = {
 def test_checkout_refuses_before_any_branch_is_written(checkout: Checkout, prepare: Callable[[Checkout], None]) -> None:
     prepare(checkout)
     with checkout.branch_kept():
-        checkout.run("--checkout").refused(3, REFUSED[prepare], "leave --checkout out")
+        checkout.run("--checkout").refused(3, REFUSED[prepare], "without --checkout")
 
 
 def test_an_untracked_file_is_in_the_way_of_the_current_branch_too(stacked: Checkout) -> None:

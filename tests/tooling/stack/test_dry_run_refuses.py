@@ -68,7 +68,7 @@ def test_a_dry_run_refuses_a_busy_branch_that_would_move(checkout: Checkout, occ
     occupy(checkout)
     with checkout.nothing_written():
         told = checkout.run("--dry-run").refused(3, BUSY[occupy])
-    assert checkout.run().refused(3, BUSY[occupy]) == told
+    assert checkout.run().refused(3, BUSY[occupy]).partition(" (next:")[0] == told.partition(" (next:")[0]
 
 
 def test_a_busy_branch_that_is_the_stack_already_is_no_reason(checkout: Checkout) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchstack.cli.request import Request
 from patchstack.drift.behind import commits_behind
-from patchstack.errors import TreeError, UsageError
+from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.git import Repository
 from patchstack.git.process import GitCommandError
 from patchstack.planning import StackPlan, plan_stack
@@ -54,7 +54,11 @@ def run(request: Request) -> RunReport:
         def planned(only: Collection[str], replaced: Collection[str]) -> StackPlan:
             return plan_stack(repository, series, onto.commit, only=only, replace=replaced, memory=memory)
 
-        plan = planned(request.only, request.replace)
+        try:
+            plan = planned(request.only, request.replace)
+        except ChoiceError as error:
+            error.next_command = request.command(only=error.only, replace=error.replace)
+            raise
         evidence = read_evidence(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if plan.blocked:

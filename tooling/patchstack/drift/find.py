@@ -115,7 +115,7 @@ class _Search:
         (parent, *_) = self.repository.commit(commit).parents
         if self.replay.at(parent)[change.id].value(name) == part.after.value:
             problem = "history does not add up: the commit found leaves the condition as its parent has it"
-            raise TreeError(problem, where=commit[:12], next_command=f"git -C {self.repository.root} fsck")
+            raise TreeError(problem, where=commit[:12], next_command=f"{self.repository.typed} fsck")
         return _Traced(When.COMMIT, found.index, as_it_began, found.exact)
 
     def _turn(self, change: Change, traced: list[_Traced]) -> Turn:

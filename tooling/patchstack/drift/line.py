@@ -142,7 +142,7 @@ def _not_on_the_line(
         where=where,
         expected=f"an ancestor of {onto[:12]} on main's own line",
         found=f"a branch that leaves main at {forks_off[:12]}" if forks_off else "no common ancestor",
-        next_command=f"--since {forks_off[:12]}" if forks_off else f"git -C {repository.root} log --first-parent",
+        next_command=f"--since {forks_off[:12]}" if forks_off else f"{repository.typed} log --first-parent",
     )
 
 
@@ -155,5 +155,5 @@ def _cut_off(repository: Repository, where: str) -> TreeError:
         "this clone is shallow and its history ends before --since",
         where=where,
         expected="all commits from --since to --onto",
-        next_command=f"git -C {repository.root} fetch --shallow-since=DATE with the date of --since, or --unshallow",
+        next_command=f"{repository.typed} fetch --unshallow (or --shallow-since=DATE, the date of --since)",
     )

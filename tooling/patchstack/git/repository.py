@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ class Repository:
         """
         if not os.path.isdir(path):  # unlike Path.is_dir(), this does not raise where a folder may not be looked into
             problem = "not a folder" if os.path.lexists(path) else "no such folder"
-            raise TreeError(problem, where=str(path), next_command="apply-stack --repo PATH")
+            raise TreeError(problem, where=str(path), next_command="--repo PATH")
         query = ["rev-parse", "--is-bare-repository", "--absolute-git-dir", "--git-common-dir"]
         try:
             bare, git_dir, common = run_git(path, query).decode(errors="surrogateescape").rstrip("\n").split("\n")
@@ -60,7 +61,7 @@ class Repository:
                 expected="a PyTorch checkout",
                 found=refused.reason if refused else str(error),
                 next_command=(refused.remedy if refused else "")
-                or "apply-stack --repo PATH, or --reference 2.11 for a tree to try",
+                or "--repo PATH, or --reference 2.11 (in the place of --repo)",
             ) from None
         root = Path(top) if top else Path(git_dir)
         return cls(root, Path(git_dir), (path / common).resolve(), is_bare=bare == "true")
@@ -90,6 +91,11 @@ class Repository:
         """
         return run_git(self.root, arguments, stdin=stdin, extra_env=extra_env)
 
+    @property
+    def typed(self) -> str:
+        """The beginning of a git command for this repository, as a person types it."""
+        return f"git -C {shlex.quote(str(self.root))}"
+
     def text(self, *arguments: str) -> str:
         """Like :meth:`git`, as text without the last line feed."""
         return os.fsdecode(self.git(*arguments)).rstrip("\n")
@@ -114,7 +120,7 @@ class Repository:
             if _NOT_FETCHED in error.stderr:
                 return None
             raise TreeError(
-                "git cannot read an object", where=name, found=error.reason, next_command=f"git -C {self.root} fsck"
+                "git cannot read an object", where=name, found=error.reason, next_command=f"{self.typed} fsck"
             ) from None
         if header.endswith((b" missing", b" ambiguous")):
             return None
@@ -169,7 +175,7 @@ class Repository:
                 "the repository does not hold what this ref points to",
                 where=ref,
                 found=error.reason,
-                next_command=f"git -C {self.root} fsck",
+                next_command=f"{self.typed} fsck",
             ) from None
 
     def commit(self, name: str) -> Commit:
@@ -181,7 +187,7 @@ class Repository:
         """
         found = self.read_object(f"{name}^{{commit}}")
         if found is None:
-            raise UsageError("no such commit", where=name, next_command=f"git -C {self.root} log --oneline")
+            raise UsageError("no such commit", where=name, next_command=f"{self.typed} log --oneline")
         _, hash_, content = found
         head, _, message = content.partition(b"\n\n")
         tree, parents, committed_at = "", [], 0
@@ -205,7 +211,7 @@ class Repository:
                 "the commit is damaged: its date cannot be read",
                 where=hash_,
                 found=repr(committer.decode(errors="replace")),
-                next_command=f"git -C {self.root} fsck",
+                next_command=f"{self.typed} fsck",
             ) from None
 
     def config(self, key: str, *, kind: str = "") -> str | None:

@@ -68,7 +68,7 @@ class Tree:
                     "the tree object is damaged",
                     where=hash_,
                     found=str(error),
-                    next_command=f"git -C {self.repository.root} fsck",
+                    next_command=f"{self.repository.typed} fsck",
                 ) from None
         return self._directories[hash_]
 
@@ -145,20 +145,20 @@ class Tree:
                     yield f"{prefix}{name}"
 
     def _missing(self, hash_: GitObjectHash, path: str = "") -> MissingObjectError:
-        root, where = self.repository.root, path or str(self.repository.root)
+        typed, where = self.repository.typed, path or str(self.repository.root)
         left_out = self.repository.partial_filter()
         if left_out:  # fetched again with the same filter, it would be missing again
             return MissingObjectError(
                 f"the repository does not hold this object: it was cloned with --filter={left_out}",
                 where=where,
                 expected=f"object {hash_}",
-                next_command=f"git -C {root} fetch --refetch --no-filter",
+                next_command=f"{typed} fetch --refetch --no-filter",
             )
         return MissingObjectError(
             "the repository does not hold this object (a partial clone, or a damaged store)",
             where=where,
             expected=f"object {hash_}",
-            next_command=f"git -C {root} fetch --refetch --no-filter, or git fsck",
+            next_command=f"{typed} fetch --refetch --no-filter, or {typed} fsck",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.regenerate import RegenerateShim
-from patchstack.errors import TreeError, UsageError
+from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.closed import refuse_unclosed
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
@@ -49,9 +49,7 @@ def plan_stack(
     memory = memory or Memory()
     tree = memory.tree(repository, onto)
     if not tree.exists(FUNCTIONS_PATH):
-        raise TreeError(
-            "not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="apply-stack --repo PATH"
-        )
+        raise TreeError("not a PyTorch tree", where=onto[:12], expected=FUNCTIONS_PATH, next_command="--repo PATH")
     unmet = {change.id: unmet_conditions(change, tree) for change in series.changes}
     _refuse_not_applicable(unmet, only, replace)
     for change in selected:  # a file that cannot be read is told with its own lines, not those of an edited text
@@ -63,7 +61,7 @@ def plan_stack(
     for change in selected:
         below = plans[-1].tree if plans else tree
         plans.append(_left_out(change, below, why) if (why := unmet[change.id]) else planner.change(change, below))
-    _refuse_unmet_needs(series, plans, unmet, tree)
+    _refuse_unmet_needs(series, plans, unmet, tree, replace)
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     before_closure = time.perf_counter()
     plans = refuse_unclosed(series, plans, tree)
@@ -82,10 +80,13 @@ def _select(series: Series, only: Collection[str], replace: Collection[str]) -> 
             raise UsageError(problem, where=option, expected=f"one of {', '.join(known)}")
     left_out = [name for name in replace if only and name not in only]
     if left_out:
-        raise UsageError(
+        chosen = tuple(name for name in known if name in {*only, *left_out})
+        raise ChoiceError(
             f"change '{left_out[0]}' is to be replaced and left out at once",
             where="--replace",
-            next_command=f"--only {left_out[0]}",
+            next_command=" ".join(f"--only {name}" for name in chosen),
+            only=chosen,
+            replace=tuple(replace),
         )
     return tuple(change for change in series.changes if not only or change.id in only)
 
@@ -96,10 +97,12 @@ def _refuse_not_applicable(
     for option, names in (("--only", only), ("--replace", replace)):
         for name in names:
             if unmet[name]:
-                raise UsageError(
+                raise ChoiceError(
                     f"change '{name}' is not applicable: it is for trees in which {in_words(unmet[name])}",
                     where=f"{option} {name}",
-                    next_command=f"leave {option} {name} out, or --onto a tree that it is for",
+                    next_command=f"without {option} {name}, or --onto REF of a tree that it is for",
+                    only=tuple(other for other in only if not unmet[other]),
+                    replace=tuple(other for other in replace if not unmet[other]),
                 )
 
 
@@ -240,22 +243,37 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
         raise TreeError(
             f"this tree is too old or too new for series '{series.name}': it lacks {listed}",
             where=onto[:12],
-            next_command="apply-stack --onto a newer commit, or --reference 2.11 for a tree that has them",
+            next_command="--onto REF of a commit that has them, or --reference 2.11 (in the place of --repo)",
         )
 
 
 def _refuse_unmet_needs(
-    series: Series, plans: list[ChangePlan], unmet: Mapping[str, Sequence[Applicability]], tree: Tree
+    series: Series,
+    plans: list[ChangePlan],
+    unmet: Mapping[str, Sequence[Applicability]],
+    tree: Tree,
+    replace: Collection[str],
 ) -> None:
     """Refuse to leave out what a change builds on, unless the tree has it, or is none of those that lack it."""
     planned = {plan.change.id for plan in plans}
     by_id = {change.id: change for change in series.changes}
+
+    def lacks(change: Change) -> list[str]:
+        left_out = [name for name in change.needs if name not in planned and not unmet[name]]
+        return [name for name in left_out if not all(marker_holds(marker, tree) for marker in by_id[name].upstream)]
+
     for plan in plans:
-        left_out = [n for n in plan.change.needs if n not in planned and not plan.state.is_carried and not unmet[n]]
-        missing = [n for n in left_out if not all(marker_holds(marker, tree) for marker in by_id[n].upstream)]
+        missing = [] if plan.state.is_carried else lacks(plan.change)
         if missing:
+            wanted, todo = set(planned), [*missing]
+            while todo:  # what is needed may need more
+                wanted.add(name := todo.pop())
+                todo += set(lacks(by_id[name])) - wanted
+            chosen = tuple(change.id for change in series.changes if change.id in wanted)
             names = " and ".join(f"'{name}'" for name in missing)
-            raise UsageError(
+            raise ChoiceError(
                 f"change '{plan.change.id}' builds on {names}, which --only leaves out and this tree lacks",
-                next_command=" ".join(f"--only {name}" for name in (*missing, plan.change.id)),
+                next_command=" ".join(f"--only {name}" for name in chosen),
+                only=chosen,
+                replace=tuple(replace),
             )

@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -173,7 +174,7 @@ def _cached(slot: _Slot) -> ReferenceTree | None:
             where=str(place),
             expected=tree.commit,
             found=tip or "no such branch",
-            next_command=f"git -C {place} update-ref refs/heads/{BRANCH} {tree.commit}",
+            next_command=f"git -C {shlex.quote(str(place))} update-ref refs/heads/{BRANCH} {tree.commit}",
         )
     return tree
 

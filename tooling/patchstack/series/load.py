@@ -61,7 +61,7 @@ def find_series(name: str | None) -> Path:
     raise UsageError(
         f"no series '{name}'",
         expected=f"one of {', '.join(known)}, or a folder with series.yaml",
-        next_command="--series",
+        next_command=f"--series {known[0]}" if known else "",
     )
 
 

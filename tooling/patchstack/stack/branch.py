@@ -52,7 +52,7 @@ class Branch:
             f"the branch holds {len(self.foreign)} commit(s) that apply-stack did not make; nothing was written",
             where=self.name,
             found=shown + more,
-            next_command="--branch with another name, or --force (refs/apply-stack/backup/... keeps the old tip)",
+            next_command="--branch NAME, or --force (refs/apply-stack/backup/... keeps the old tip)",
         )
 
 
@@ -102,5 +102,5 @@ def _rev_list(repository: Repository, *arguments: str) -> list[GitCommitHash]:
             "the history of the branch cannot be read",
             where=str(repository.root),
             found=error.reason,
-            next_command="git fsck",
+            next_command=f"{repository.typed} fsck",
         ) from None

@@ -198,7 +198,7 @@ def rehearse_stack(
     check_messages(plan.series, messages)
     signing = _Signing(repository, branch, signature)
     if uses and _tip_of(repository, plan.onto, trees, messages, signing) != branch.tip:
-        _refuse_used(repository, branch, None)
+        _refuse_used(repository, branch, None, may_check_out=False)  # a dry run has no --checkout
     return Rehearsal(links.fates, tuple(composer.untested(runs)))
 
 
@@ -259,21 +259,23 @@ def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
             yield str(fate)
 
 
-def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None) -> None:
+def _refuse_used(repository: Repository, branch: Branch, switch: Switch | None, *, may_check_out: bool = True) -> None:
     for use in uses_of(repository, branch.name):
         if use.doing == "checked out" and switch and use.worktree == str(repository.root):
             continue
         raise RefError(
             f"the branch is {use.doing} in {use.worktree}; moving it would change that worktree under its owner",
             where=branch.name,
-            next_command=f"{_free_again(use)}, or --branch with another name",
+            next_command=f"{_free_again(use, may_check_out=may_check_out)}, or --branch NAME",
         )
 
 
-def _free_again(use: BranchUse) -> str:
-    """What makes a worktree let go of the branch."""
+def _free_again(use: BranchUse, *, may_check_out: bool) -> str:
+    """What makes a worktree let go of the branch, or brings its files along."""
     if use.doing == "checked out":
-        return f"git -C {shlex.quote(use.worktree)} switch --detach, or --checkout from there"
+        there = shlex.quote(use.worktree)
+        along = f", or --checkout --repo {there}" if may_check_out else ""
+        return f"git -C {there} switch --detach{along}"
     how = "git bisect reset" if use.doing == "being bisected" else "git rebase --continue or git rebase --abort"
     return f"finish that there with {how}"
 

@@ -101,7 +101,7 @@ def _identity(repository: Repository, role: str) -> Identity:
             where=str(repository.root),
             expected="user.name and user.email",
             found=error.reason,
-            next_command='git config --global user.name "Your Name" and git config --global user.email you@example.com',
+            next_command='git config --global user.name "Your Name" && git config --global user.email you@example.com',
         ) from None
     match = _IDENT.match(text)
     if match is None:

@@ -42,7 +42,7 @@ def resolve_onto(repository: Repository, name: str) -> Onto:
             "no such branch or commit",
             where=f"--onto {name}",
             expected=f"one of {', '.join([*upstream, *heads])}, or a commit" if upstream or heads else "a commit",
-            next_command=f"git -C {repository.root} branch -a",
+            next_command=f"{repository.typed} branch -a",
         )
     return Onto(name, commit, branch is not None, _boundary_warnings(repository, name, commit))
 

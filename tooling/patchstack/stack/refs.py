@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -52,7 +53,7 @@ class Refs:
                 "the branch is a symbolic ref; moving it would move another branch",
                 where=self.name,
                 found=f"it points to {self.symbolic[self.ref]}",
-                next_command="--branch with another name",
+                next_command="--branch NAME",
             )
         for ref in self.hashes:
             if ref.startswith(f"{self.ref}/") or self.ref.startswith(f"{ref}/"):
@@ -60,7 +61,7 @@ class Refs:
                     "git cannot have this branch beside another one, because a name cannot be a branch and a folder",
                     where=self.name,
                     found=ref.removeprefix("refs/heads/"),
-                    next_command="--branch with another name, or git branch -m the other one",
+                    next_command=f"--branch NAME, or git branch -m {shlex.quote(ref.removeprefix('refs/heads/'))} NAME",
                 )
 
 

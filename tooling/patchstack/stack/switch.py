@@ -43,7 +43,7 @@ class Switch:
             RefError: it is in the middle of something, or has changes that are not committed.
         """
         root = str(self.repository.root)
-        without = "leave --checkout out"
+        without = "without --checkout"
         if self.repository.is_bare:
             raise TreeError("a bare repository has nothing to check out", where=root, next_command=without)
         for name, what in _UNDER_WAY.items():
@@ -104,7 +104,7 @@ class Switch:
             f"{self.branch} cannot be checked out here; nothing was written to any branch",
             where=str(self.repository.root),
             found=found,
-            next_command="move the file away, or leave --checkout out",
+            next_command="move the file away, or without --checkout",
         )
 
     def _added(self, tip: GitCommitHash) -> list[str]:
