@@ -60,6 +60,8 @@ def literal(node: ast.expr) -> str | None:
     """The text of a string in a source, with a letter for what is computed in it."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.FormattedValue):  # Repository.typed is "git -C FOLDER"
+        return "git" if ast.unparse(node.value).endswith("typed") else "X"
     if isinstance(node, ast.JoinedStr):
         return "".join(literal(part) or "X" for part in node.values)
     return None
