@@ -7,6 +7,8 @@ import pytest
 from edit_bench import applied, edit_from, plan_on, tree_of
 from patchstack.edits import Outcome, Status
 from patchstack.errors import ManifestError
+from patchstack.planning.model import EditPlan
+from patchstack.report import _edit_lines
 from patchstack.source.cxx_digest import code_digest
 
 FRAGMENT = b"void added(int a) {\n  run(a);\n}\n"
@@ -245,6 +247,15 @@ class TestReplacement:
         outcome = self.planned(source)
         assert outcome.after == self.SOURCE.replace(self.OLD, self.NEW)
         assert outcome.note == ("comments that go with what it replaces: line 3 (Older. And wiser.), line 7 (by value)")
+
+    def test_the_report_names_the_comments_without_being_asked(self) -> None:
+        outcome = self.planned(self.SOURCE)
+        entry = "{kind: replace-definition, path: a.mm, fragment: new, replaces: [], definition: {function: f}}"
+        plan = EditPlan(edit_from(entry, {"a.mm": self.NEW}), outcome, self.SOURCE)
+        assert list(_edit_lines(plan, explain=False)) == [
+            "      a.mm: replace function f  (structural anchor)",
+            "        comments that go with what it replaces: line 3 (Old.)",
+        ]
 
     def test_says_nothing_of_a_comment_that_the_fragment_has_too(self) -> None:
         assert self.planned(self.SOURCE.replace(b"// Old.", b"/* New.\n */")).note == ""

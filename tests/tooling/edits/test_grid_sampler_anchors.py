@@ -125,6 +125,41 @@ def test_reformatting_and_renamed_neighbours_do_not_matter(edit: Edit) -> None:
     assert plan_with(edit, data).status is Status.APPLIES
 
 
+REPLACED = [edit for edit in EDITS if isinstance(edit, ReplaceDefinition)]
+
+
+@pytest.mark.parametrize("edit", REPLACED, ids=[IDS[EDITS.index(edit)] for edit in REPLACED])
+def test_comments_in_a_replaced_definition_and_its_line_breaks_do_not_matter_and_are_told(
+    edit: ReplaceDefinition,
+) -> None:
+    data = content(edit)
+    (hit,) = find_hits(parse_cxx(data), edit.place)
+    text = data[hit.start : hit.end]
+    if edit.place.kind != "macro":
+        text = text.replace(b";\n", b"; // as measured\n").replace(b") {\n", b")\n{\n").replace(b"(", b"(\n    ", 1)
+    edited = data[: hit.start] + b"// Upstream says more.\n" + text + data[hit.end :]
+    outcome = plan_with(edit, edited)
+    assert outcome.status is Status.APPLIES
+    assert outcome.after == plan_with(edit, data).after
+    assert "Upstream says more." in outcome.note
+
+
+AROUND = [edit for edit in EDITS if isinstance(edit, PlaceCxxFragment) and edit.place.relation in ("before", "after")]
+
+
+@pytest.mark.parametrize("edit", AROUND, ids=[IDS[EDITS.index(edit)] for edit in AROUND])
+def test_what_goes_beside_a_definition_is_outside_of_an_if_around_it(edit: PlaceCxxFragment) -> None:
+    data = content(edit)
+    (hit,) = find_hits(parse_cxx(data), edit.place)
+    wrapped = b"#if defined(FAST)\n" + data[hit.start : hit.end] + b"#endif\n"
+    outcome = plan_with(edit, data[: hit.start] + wrapped + data[hit.end :])
+    after = outcome.after or b""
+    assert wrapped in after
+    file = parse_cxx(after)
+    own = file.data.index(edit.fragment.text)
+    assert not any("FAST" in condition for condition in file.conditions_at(own))
+
+
 @every_edit
 def test_a_second_run_has_nothing_left_to_do(edit: Edit) -> None:
     after = plan_with(edit, content(edit)).after

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patchstack.errors import TreeError
 from patchstack.git import Repository, Tree
 from references import require_reference
 from stackproof.host.check import LIMITS, HostCheckGate, release_of
@@ -100,10 +102,16 @@ def test_a_stack_without_host_files_is_not_run(stack: Any) -> None:
     assert "touches no operations" in result.reason
 
 
-def test_without_a_macos_release_the_rest_is_still_checked_and_that_is_said(stack: Any) -> None:
-    result = stack.judge(HostCheckGate(), wheel=None)
+def test_without_a_macos_release_the_rest_is_still_checked_and_that_is_said(
+    stack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_wheel(release: str) -> Path:
+        raise TreeError(f"no macOS wheel of torch {release} is at hand")
+
+    monkeypatch.setattr("patchstack.reference.reference_wheel", no_wheel)
+    result = stack.judge(HostCheckGate())
     assert result.verdict is Verdict.PASSED
-    assert any("no macOS release" in text for text in result.details["not_checked"])
+    assert any("no macOS wheel of torch 2.11 is at hand" in text for text in result.details["not_checked"])
 
 
 @pytest.mark.parametrize("release", ["2.11", "2.13"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from metal_kernels import KERNELS as SOURCES
-from patchstack.git import Repository, Tree
-from references import require_reference
+from patchstack.git import GitCommitHash, Repository, Tree
+from references import clone_of
 from stackproof.metal.build import Source
 from stackproof.metal.check import KERNELS, MetalCheckGate, metal_versions
 from stackproof.metal.rules import apply_rules
@@ -121,12 +122,12 @@ class Stack:
         self.git("commit", "-q", "--allow-empty", "-m", "change")
         return self.git("rev-parse", "HEAD")
 
-    def judge(self, cache: Path, **options: object) -> GateResult:
+    def judge(self, cache: Path) -> GateResult:
         repository = Repository.open(self.folder)
         base, head = repository.resolve_commit(self.base), repository.resolve_commit(self.head)
         assert base is not None
         assert head is not None
-        return MetalCheckGate().run(GateContext(repository, base, head, cache, options=options))
+        return MetalCheckGate().run(GateContext(repository, base, head, cache))
 
 
 def failing(result: GateResult) -> list[tuple[str, str, int]]:
@@ -145,7 +146,6 @@ def test_a_stack_without_metal_is_not_run(folder: Path, tmp_path: Path) -> None:
     result = stack.judge(tmp_path / "cache")
     assert result.verdict is Verdict.NOT_RUN
     assert "touches no Metal source" in result.reason
-    assert stack.judge(tmp_path / "cache", all_kernels=True).verdict is Verdict.PASSED
 
 
 def test_a_correct_stack_passes_once_per_metal_version(folder: Path, tmp_path: Path) -> None:
@@ -178,6 +178,7 @@ def test_a_missing_include_is_a_finding(folder: Path, tmp_path: Path) -> None:
     assert "absent.h" in result.findings[0].message
 
 
+CMAKE = {"aten/src/ATen/CMakeLists.txt": 'metal_to_air(a b "-std=metal3.1")\n'}
 OLD = CLEAN + "kernel void old(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
 LOST = CLEAN + "kernel void old(device float* out) {\n  out[0] = lost;\n}\n"
 
@@ -190,59 +191,83 @@ def informed(result: GateResult) -> list[tuple[str, int]]:
 
 def test_a_rule_fails_on_what_the_stack_adds_and_informs_of_what_the_base_has(folder: Path, tmp_path: Path) -> None:
     new = OLD + "kernel void recent(constant float* in, device float* out) {\n  out[0] = in[0];\n}\n"
-    result = Stack(folder, {PATH: OLD}, {PATH: new}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = Stack(folder, {**CMAKE, PATH: OLD}, {PATH: new}).judge(tmp_path / "cache")
     assert failing(result) == [("constant-data", PATH, 9)]
     assert informed(result) == [("constant-data", 6)]
 
 
 def test_a_fault_of_the_base_that_only_moves_is_a_note(folder: Path, tmp_path: Path) -> None:
     moved = OLD.replace("using namespace metal;\n", "using namespace metal;\n\n// Words.\n\n")
-    result = Stack(folder, {PATH: OLD}, {PATH: moved}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = Stack(folder, {**CMAKE, PATH: OLD}, {PATH: moved}).judge(tmp_path / "cache")
     assert result.verdict is Verdict.PASSED
     assert informed(result) == [("constant-data", 9)]
 
 
 def test_a_fault_that_is_added_to_a_definition_with_another_one_fails(folder: Path, tmp_path: Path) -> None:
     worse = OLD.replace("constant float* in,", "constant float* in, constant half* more,")
-    result = Stack(folder, {PATH: OLD}, {PATH: worse}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = Stack(folder, {**CMAKE, PATH: OLD}, {PATH: worse}).judge(tmp_path / "cache")
     assert [finding.message.split()[1] for finding in result.findings if finding.fails] == ["in", "more"]
 
 
 def test_the_same_statement_with_the_same_fault_once_more_fails(folder: Path, tmp_path: Path) -> None:
     old = LOST.replace("lost;", "lost;\n  out[1] = 0;")
     twice = old.replace("out[1] = 0;", "out[0] = lost;")
-    result = Stack(folder, {PATH: old}, {PATH: twice}).judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = Stack(folder, {**CMAKE, PATH: old}, {PATH: twice}).judge(tmp_path / "cache")
     assert (result.verdict, len(failing(result)), len(informed(result))) == (Verdict.FAILED, 1, 1)
 
 
 def test_an_error_of_the_base_is_a_note_and_its_file_counts_as_not_checked(folder: Path, tmp_path: Path) -> None:
     edited = LOST.replace("out[i] = 1;", "out[i] = 2;")
     other = PATH.replace("Some", "Other")
-    stack = Stack(folder, {PATH: LOST}, {PATH: edited})
-    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    stack = Stack(folder, {**CMAKE, PATH: LOST}, {PATH: edited})
+    result = stack.judge(tmp_path / "cache")
     assert (result.verdict, result.reason) == (
         Verdict.NOT_RUN,
         "what the stack touches does not compile, as before the stack",
     )
     assert informed(result) == [("compile", 7)]
     stack.head = stack.commit({other: CLEAN})
-    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = stack.judge(tmp_path / "cache")
     assert (result.verdict, result.cases) == (Verdict.PASSED, 1)
     stack.head = stack.commit({PATH: edited.replace("out[i] = 2;", "out[i] = missing;")})
-    result = stack.judge(tmp_path / "cache", metal_versions=["3.1"])
+    result = stack.judge(tmp_path / "cache")
     assert failing(result) == [("compile", PATH, 4)]
     assert informed(result) == [("compile", 7)]
 
 
 @pytest.mark.needs_reference
-def test_all_kernels_of_pytorch_2_6_type_check_unmodified(tmp_path: Path) -> None:
-    reference = require_reference("2.6")
-    repository = Repository.open(reference.path)
-    head = repository.resolve_commit("main")
-    assert head is not None
-    assert metal_versions(Tree.at(repository, head)) == ("3.0", "3.1")
-    context = GateContext(repository, head, head, tmp_path, options={"all_kernels": True, "metal_versions": ["3.1"]})
+def test_all_kernels_of_pytorch_2_6_type_check_unmodified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = Clone(clone_of("2.6", tmp_path / "tree.git"))
+    assert metal_versions(Tree.at(clone.repository, clone.head)) == ("3.0", "3.1")
+    monkeypatch.setattr("stackproof.metal.check.metal_versions", lambda tree: ("3.1",))
+    context = GateContext(clone.repository, clone.with_other_kernels(), clone.head, tmp_path)
     result = MetalCheckGate().run(context)
     assert result.verdict is Verdict.PASSED
     assert len(result.details["files"]) == 15
     assert result.cases == 196
+
+
+class Clone:
+    """A bare clone of a reference tree, and a commit of which every Metal source differs from the tree's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.repository = Repository.open(path)
+        head = self.repository.resolve_commit("main")
+        assert head is not None
+        self.head = head
+
+    def git(self, *arguments: str, text: bytes = b"") -> str:
+        env = {**os.environ, "GIT_INDEX_FILE": str(self.path / "other-index")}
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments]
+        done = subprocess.run(command, cwd=self.path, env=env, input=text, check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    def with_other_kernels(self) -> GitCommitHash:
+        tree = Tree.at(self.repository, self.head)
+        self.git("read-tree", self.head)
+        for path in tree.walk("aten/src/ATen/native/mps"):
+            if path.endswith(".metal"):
+                blob = self.git("hash-object", "-w", "--stdin", text=(tree.read(path) or b"") + b"// other\n")
+                self.git("update-index", "--cacheinfo", f"100644,{blob},{path}")
+        return GitCommitHash(self.git("commit-tree", "-m", "Other kernels", self.git("write-tree")))

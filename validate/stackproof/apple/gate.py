@@ -98,8 +98,7 @@ class AppleKernelsGate:
 
 def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     """The release with its headers on disk, and what is to be done."""
-    name = str(context.options.get("release", DEFAULT_RELEASE))
-    section = str(context.options.get("section", DEFAULT_SECTION))
+    name, section = DEFAULT_RELEASE, DEFAULT_SECTION
     watched = ALL_DETECTORS | RunMode.TRAFFIC
     kernels = sampler_kernels(Release(name, section, cache_dir(), watched))
     headers = _headers(name)

@@ -282,9 +282,7 @@ class HostCheckGate:
         context.progress(0, len(stack.files), "headers of the tree")
         checker = FileChecker(stack.tree, find_clang(), prepare_headers(stack.tree, cache), cache)
         try:
-            wheel = context.options["wheel"] if "wheel" in context.options else _release_wheel(stack.tree)
-            if wheel is not None:
-                checker.exports = release_exports(Path(wheel), cache)
+            checker.exports = release_exports(_release_wheel(stack.tree), cache)
         except PatchstackError as error:
             checker.no_exports = str(error)
         return checker
@@ -292,9 +290,6 @@ class HostCheckGate:
 
 def stack_of(context: GateContext) -> HostStack:
     """The host files that a gate is asked about."""
-    files = context.options.get("files")
-    if files is not None:
-        return HostStack.of(Tree.at(context.repository, context.head), list(files))
     return HostStack.between(context.repository, context.base, context.head)
 
 

@@ -69,11 +69,11 @@ class MetalCheckGate:
         try:
             base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
             files = _included_files(head)
-            touched = sorted(files) if context.options.get("all_kernels") else _touched(base, head, files)
+            touched = _touched(base, head, files)
             if not touched:
                 reason = "the stack touches no Metal source"
                 return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-            versions = tuple(context.options.get("metal_versions") or metal_versions(head))
+            versions = metal_versions(head)
             root = write_sources(
                 {path: text for one in touched for path, text in files[one].items()}, context.cache / NAME
             )
