@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from patchstack.cli import main
 from patchstack.errors import ExitCode, ManifestError, ManifestErrors, UsageError
@@ -511,24 +513,50 @@ def test_the_command_ends_with_status_2_and_one_line(folder: Path, capsys: pytes
     assert said.err == f"apply-stack: {folder}/series.yaml:22: two changes have the id 'one'; found also line 3\n"
 
 
-MANY = MANIFEST
-for _old, _new in (
-    ("id: one", "id: One!"),
-    ("    message: one.md", "    mesage: one.md"),
-    ("ops: [tint]", "ops: tint"),
-    ("op: tint", "opp: tint"),
-    ("kernels/Tint.metal", "../Tint.metal"),
-    ("fragment: tint_mps", "fragment: tint_cpu"),
-    ("{function: shade_mps}", "{function: f, matches: 0, pick: middle}"),
-    ("        reason: the host function\n", ""),
-    ("entry: '\"tint\"'", "entry: '\"tint'\n        with_comment: maybe\n        other: 1"),
-):
-    assert _old in MANY
-    MANY = MANY.replace(_old, _new, 1)
+INDEPENDENT = {
+    ("id: one", "id: One!"): ["'One!' cannot be an id"],
+    ("    message: one.md", "    mesage: one.md"): [
+        "a change needs the key 'message'",
+        "unknown key 'mesage' in a change",
+    ],
+    ("ops: [tint]", "ops: tint"): ["'ops' must be a list of texts"],
+    ("op: tint", "opp: tint"): ["an edit needs the key 'op'", "unknown key 'opp' in an edit"],
+    ("kernels/Tint.metal", "../Tint.metal"): ["the path '../Tint.metal' leaves the tree"],
+    ("fragment: tint_mps", "fragment: tint_cpu"): ["the overlay file overlay/ops/Tint.mm has no fragment 'tint_cpu'"],
+    ("{function: shade_mps}", "{function: f, matches: 0, pick: middle}"): [
+        "'matches' must be a whole number from 1",
+        "'pick' must be first or last",
+    ],
+    ("        reason: the host function\n", ""): ["a requirement needs the key 'reason'"],
+    ("entry: '\"tint\"'", "entry: '\"tint'\n        with_comment: maybe\n        other: 1"): [
+        "'entry' is not one Python expression",
+        "'with_comment' must be true or false",
+        "unknown key 'other' in an edit",
+    ],
+}
+"""Mistakes, as a text of the manifest and what it becomes, and what is told of each whatever else is wrong."""
+
+
+def with_mistakes(mistakes: Iterable[tuple[str, str]]) -> str:
+    text = MANIFEST
+    for old, new in mistakes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(mistakes=st.sets(st.sampled_from(list(INDEPENDENT)), min_size=1))
+def test_of_any_mistakes_each_is_told_and_nothing_else(folder: Path, mistakes: set[tuple[str, str]]) -> None:
+    (folder / "series.yaml").write_text(with_mistakes(one for one in INDEPENDENT if one in mistakes))
+    with pytest.raises(ManifestError) as caught:
+        load_series(str(folder))
+    told = [error.problem.replace(f"{folder}/", "") for error in caught.value.each()]
+    assert sorted(told) == sorted(problem for one in mistakes for problem in INDEPENDENT[one])
 
 
 def test_all_mistakes_come_at_once_in_the_order_of_the_lines(folder: Path) -> None:
-    (folder / "series.yaml").write_text(MANY + "extra: 1\n")
+    (folder / "series.yaml").write_text(with_mistakes(INDEPENDENT) + "extra: 1\n")
     (folder / "two.md").write_bytes(b"\n")
     with pytest.raises(ManifestErrors) as caught:
         load_series(str(folder))
