@@ -206,6 +206,18 @@ def test_a_variable_that_the_function_has_already_is_different() -> None:
     assert "already declares rows" in outcome.conflict.problem
 
 
+def test_a_variable_of_another_block_is_none_to_clash_with() -> None:
+    place = f"before: {{statement: {{returns: grad}}, {IN}}}"
+    for text in (b"  auto encoder = 1;\n", b"  {\n    auto rows = 1;\n  }\n"):
+        assert plan_on(placed(place, text), HOST).status is Status.APPLIES
+
+
+def test_a_text_in_a_comment_and_then_in_code_is_there() -> None:
+    edit = placed(f"before: {{statement: {{declares: grad_input}}, {IN}}}")
+    source = applied(edit, HOST.replace(b"  TORCH", b"  /*\n" + ADDED + b"  */\n  TORCH"))
+    assert plan_on(edit, source).status is Status.SATISFIED
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [

@@ -81,14 +81,14 @@ class CxxEdit(Edit):
             return self.missing_file(tree)
         file = parse_cxx(data)
         edit = self._placed(file)
-        return edit._planned(tree, edit._locate(file))  # noqa: SLF001: it is this edit
+        return edit._planned(tree, edit._locate(file))
 
     def _placed(self: _Edit, file: CxxFile) -> _Edit:
         """The edit at the first of its places that a file has; itself where there is but one, or none is there."""
         if self.others and self._locate(file).hit is None:
             for place in self.others:
                 edit = dataclasses.replace(self, place=place, others=())
-                if edit._locate(file).hit is not None:  # noqa: SLF001: it is this edit
+                if edit._locate(file).hit is not None:
                     return edit
         return self
 

@@ -36,8 +36,10 @@ class PlaceInFunction(PlaceCxxFragment):
         at = self._find_text(file, file)
         if at is not None:
             return Outcome(Status.SATISFIED, str(self.place), (file.line(at),))
-        wanted = {name for one in statements_in(self.fragment.text) for name in one.declares}
-        there = [one for one in self._statements(file) if wanted.intersection(one.declares)]
+        text, hit = self.fragment.text, self._locate(file).hit
+        wanted = {name for one in statements_in(text) if one.block == (0, len(text)) for name in one.declares}
+        block = self._block(file, hit) if hit else None
+        there = [one for one in self._statements(file) if wanted & {*one.declares} and block in (None, one.block)]
         if not there:
             return None
         names = ", ".join(sorted({name for one in there for name in one.declares} & wanted))
@@ -48,17 +50,24 @@ class PlaceInFunction(PlaceCxxFragment):
             status=Status.DIFFERENT,
         )
 
+    def _block(self, file: CxxFile, hit: Hit) -> tuple[int, int] | None:
+        """The block of the function that the place is in."""
+        if isinstance(hit.thing, Statement):
+            return hit.thing.block
+        return body_of(file, hit.thing) if isinstance(hit.thing, Definition) else None
+
     def _clashing(self, file: CxxFile, scope: str | None, *, any_kind: bool = False) -> list[Definition]:
         return []  # a statement brings no name that another file or function could have
 
     def _find_text(self, file: CxxFile, adds: CxxFile) -> int | None:
         """Offset of the fragment's text in the function, as code."""
         for function in find_functions(file, self.place):
+            code = b" " * function.start + code_only(file.data[function.start : function.end])
             at = find_lines(file.data, self.fragment.text, function.start, function.end)
-            if at is not None:
-                first, end = at - function.start, lines_end(file.data, at, self.fragment.text) - function.start
-                if code_only(file.data[function.start : function.end])[first:end].strip():
+            while at is not None:
+                if code[at : lines_end(file.data, at, self.fragment.text)].strip():
                     return at
+                at = find_lines(file.data, self.fragment.text, at + 1, function.end)
         return None
 
     def _statements(self, file: CxxFile) -> Iterator[Statement]:
