@@ -49,11 +49,7 @@ class _Checked:
 
 
 class MetalCheckGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``metal_versions`` (instead of those of the tree), ``all_kernels`` (every ``.metal`` of the tree, not only
-    the touched ones).
-    """
+    """Implements :class:`stackproof.model.Gate`."""
 
     name = NAME
     summary = "the kernels compile as Metal would have them (address spaces, Metal version, static rules)"
