@@ -8,16 +8,27 @@ The wheel is used where it is in the cache.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError
-from patchstack.git import Repository, Tree
+from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.reference import build_reference
-from stackproof.apple.cases import Answer, Release, SamplerTask, StructTask, Task, Work, sampler_kernels, tasks_of
+from stackproof.apple.cases import (
+    Answer,
+    PeerTask,
+    Release,
+    SamplerTask,
+    StructTask,
+    Task,
+    Work,
+    sampler_kernels,
+    tasks_of,
+)
 from stackproof.apple.fidelity import Fidelity
 from stackproof.apple.ir import llvm
 from stackproof.apple.peer import PeerRow, peer_table
@@ -25,6 +36,8 @@ from stackproof.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION
 from stackproof.apple.sampler import SamplerResult, largest_error
 from stackproof.apple.struct_check import StructComparison
 from stackproof.apple.structs import release_structs
+from stackproof.before.findings import failing, noted
+from stackproof.before.touched import Touched
 from stackproof.metal import ALL_DETECTORS, RunMode
 from stackproof.metal.build import Source, preprocess, rewrite
 from stackproof.metal.toolchain import find_toolchain
@@ -93,7 +106,31 @@ class AppleKernelsGate:
         for done, (task, answer) in enumerate(run_tasks(tasks, Work(release), jobs=context.jobs, timeout=_TIMEOUT), 1):
             _collect(collected, task, answer)
             context.progress(done, len(tasks), task.label)
+        if release.stack and failing(collected.findings):
+            collected.findings = _as_below(context, release, tasks, collected.findings)
         return _result(release, collected, time.monotonic() - started)
+
+
+def _as_below(
+    context: GateContext, release: Release, tasks: Sequence[Task], findings: Sequence[Finding]
+) -> list[Finding]:
+    """The findings, with those as notes that the structs and the backward of the base give too."""
+    below = _stack(context, context.base)
+    if below is None:
+        return list(findings)
+    touched = Touched.by(context)
+    asked: list[Task] = [replace(one, stack=below) for one in tasks if isinstance(one, StructTask) and one.stack]
+    asked += [one for one in tasks if isinstance(one, PeerTask)]
+    theirs = _Collected()
+    for task, answer in run_tasks(asked, Work(replace(release, stack=below)), jobs=context.jobs, timeout=_TIMEOUT):
+        _collect(theirs, task, answer)
+
+    def is_touched(finding: Finding) -> bool:
+        if finding.rule == "layout":
+            return touched.definition(re.findall(r"\w+", finding.message))
+        return any(touched.launches(Sampler(dims).backward) for dims in (2, 3))
+
+    return noted(findings, theirs.findings, head=touched.head, base=touched.base, touched=is_touched)
 
 
 def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
@@ -104,7 +141,7 @@ def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     headers = _headers(name)
     root = write_sources(headers, context.cache / NAME)
     dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    stack = _stack(context)
+    stack = _stack(context, context.head)
     names = _kernel_names(stack) if stack else frozenset()
     peer_dims = tuple(one for one in (2, 3) if any(family.is_among(names, Sampler(one)) for family in BACKWARD))
     release = Release(name, section, cache_dir(), watched, root, dirs, stack if peer_dims else None)
@@ -117,9 +154,9 @@ def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     return release, tasks
 
 
-def _stack(context: GateContext) -> OpSource | None:
-    """The source of the grid samplers in the head commit; ``None`` where it is not there as a whole."""
-    tree = Tree.at(context.repository, context.head)
+def _stack(context: GateContext, commit: GitCommitHash) -> OpSource | None:
+    """The source of the grid samplers in a commit; ``None`` where it is not there as a whole."""
+    tree = Tree.at(context.repository, commit)
     proof = proof_for(Sampler(2).backward)
     assert proof
     headers = tuple(header for path in proof.headers if (header := tree.read(path)) is not None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -48,6 +49,14 @@ def place_of(tree: Tree, path: str, line: int) -> Place:
         return _in_python(path, content, lines, line)
     heads = [text for text in lines[:line] if text.startswith("- ")] if path.endswith((".yaml", ".yml")) else []
     return Place(path, tokens_of(heads[-1]) if heads else "", tokens_of(lines[line - 1]) if line <= len(lines) else "")
+
+
+def uses(tree: Tree, path: str, words: Collection[str]) -> Counter[Place]:
+    """The places of a C++ file where any of some words stand, one for each line; none where there is no such file."""
+    content = tree.read(path)
+    lines = parse_cxx(content).uncommented.decode(errors="replace").splitlines() if content is not None else []
+    found = [number for number, text in enumerate(lines, 1) if not set(words).isdisjoint(_TOKEN.findall(text))]
+    return Counter(place_of(tree, path, number) for number in found)
 
 
 def tokens_of(text: str) -> str:

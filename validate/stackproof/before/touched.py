@@ -96,9 +96,20 @@ class Touched:
         own: bool = self._once(("kernel", source, now[0]), lambda: _differ(*self._kernels(source), [now[0]]))
         return own or bool(self._once(("launch", source, host_name), lambda: self._launch(source, host_name)))
 
+    def launches(self, op: str) -> bool:
+        """Whether the stack touches an op, or any kernel whose host name begins with that of the op."""
+        source = {path for path in self._changed if path.endswith(".metal")}
+        kernels = [(path, name) for path in source for one in self._instances(path) for name in one]
+        return self.op(op) or any(self.kernel(path, name) for path, name in kernels if name.startswith(op))
+
     def has_kernel(self, source: str, host_name: str) -> bool:
         """Whether a source of either tree has a kernel of this host name."""
         return any(host_name in one for one in self._instances(source))
+
+    def definition(self, words: Iterable[str]) -> bool:
+        """Whether the stack touches a definition that has one of some words as its name, in a file that it changes."""
+        base, head = (_texts(tree, self._changed) for tree in (self.base, self.head))
+        return any(base.named.get(word) != head.named.get(word) for word in words)
 
     def op(self, op: str) -> bool:
         """Whether the stack touches the MPS function of an op, or anything that it is made of."""

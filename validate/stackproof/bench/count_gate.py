@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from patchstack.errors import PatchstackError
+from stackproof.before.findings import AS_BEFORE, as_note, same_words
+from stackproof.before.touched import Touched
 from stackproof.bench.count import Counted, CountTask, CountWork
 from stackproof.bench.count_tables import COUNTED, markdown, plot, text
 from stackproof.bench.counts import RowCount, as_record, findings, recorded, row_records, step_records
@@ -35,10 +37,16 @@ def count_on_host(context: GateContext, rows: Sequence[Row]) -> GateResult:
         return _nothing(str(error))
     library = library_of(sources[HEAD], builds, RunMode.TRAFFIC)
     if isinstance(library, CompileError):
+        if BASE in sources and same_words(str(library_of(sources[BASE], builds, RunMode.TRAFFIC))) == same_words(
+            str(library)
+        ):
+            return _nothing(f"the kernels do not compile, {AS_BEFORE}: {library}")
         finding = Finding(f"the kernels do not compile: {library}", sources[HEAD].source, rule="compile")
         return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=[finding], limits=LIMITS)
     answers = _answers(context, sources, rows)
     counts, failures = _paired(rows, answers)
+    if failures:
+        failures = _as_below(context, failures, rows, answers)
     if not counts and not failures:
         return _nothing("the head commit has no backward kernels that this gate knows how to launch")
     return _result(counts, failures, time.monotonic() - started)
@@ -77,6 +85,19 @@ def _paired(rows: Sequence[Row], answers: Mapping[tuple[str, Row], Counted]) -> 
         elif head.scheme:
             counts.append(RowCount(row, head, base if base is not None and base.scheme else None))
     return counts, failures
+
+
+def _as_below(
+    context: GateContext, failures: Sequence[Finding], rows: Sequence[Row], answers: Mapping[tuple[str, Row], Counted]
+) -> list[Finding]:
+    """The rows that could not be counted, with those as notes that the base has too and the stack does not touch."""
+    touched = Touched.by(context)
+    theirs = {
+        same_words(f"{row.label}: {answers[BASE, row].failure}")
+        for row in rows
+        if (BASE, row) in answers and not touched.launches(row.op)
+    }
+    return [as_note(one) if same_words(one.message) in theirs else one for one in failures]
 
 
 def _result(counts: Sequence[RowCount], failures: Sequence[Finding], seconds: float) -> GateResult:

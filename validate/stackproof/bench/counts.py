@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
+from stackproof.before.findings import as_note
 from stackproof.bench.count import Counted
 from stackproof.bench.rows import Row, necessary_bytes
 from stackproof.bench.stand_ins import elements, stand_in
@@ -76,7 +77,8 @@ def findings(counts: Iterable[RowCount], record: Record) -> Iterator[Finding]:
             yield from _since_base(count, count.base)
         known = record.get(count.head.scheme, {}).get(count.row.label)
         if known is not None:
-            yield from _since_record(count, [Traffic(*numbers) for numbers in known.values()])
+            for one in _since_record(count, [Traffic(*numbers) for numbers in known.values()]):
+                yield as_note(one) if one.fails and _is_theirs(count) else one
 
 
 def _since_base(count: RowCount, base: Counted) -> Iterator[Finding]:
@@ -88,6 +90,12 @@ def _since_base(count: RowCount, base: Counted) -> Iterator[Finding]:
         how = "" if same else f" ({count.head.scheme}, was {base.scheme})"
         message = f"{count.row.label}: {_per_element(count, name, before, after)} than the base commit's kernels{how}"
         yield Finding(message, rule="more-traffic", fails=name in _WORSE if same else name == "atomics")
+
+
+def _is_theirs(count: RowCount) -> bool:
+    """Whether the base commit's kernels are of the same kind and take no less."""
+    same = count.base is not None and count.base.scheme == count.head.scheme
+    return same and count.base is not None and not list(_grown(count.base.total, count.head.total))
 
 
 def _since_record(count: RowCount, known: Sequence[Traffic]) -> Iterator[Finding]:

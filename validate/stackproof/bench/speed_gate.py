@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from patchstack.errors import PatchstackError
+from stackproof.before.findings import as_note, same_words
+from stackproof.before.touched import Touched
 from stackproof.bench.device_kernels import COMPILERS, Compiler
 from stackproof.bench.devices import CUDA
 from stackproof.bench.passes import Kernels, case_of, scheme_of
@@ -71,14 +73,14 @@ def measure_on(
         sources = sources_of(context, rows)
     except PatchstackError as error:
         return GateResult("bench", Verdict.NOT_RUN, reason=str(error))
-    clock = clock or Clock(device)
+    clock, touched = clock or Clock(device), Touched.by(context)
     libraries = dict(_compiled(sources, compiler or COMPILERS[device], context, seen))
     if HEAD not in libraries:
         return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=seen.findings)
     copy = clock.copy_bandwidth()
     for done, row in enumerate(rows, 1):
         context.progress(done, len(rows), row.label)
-        _measure(row, clock, libraries, seen)
+        _measure(row, clock, libraries, seen, touched.launches)
         clock.free()
     return _result(seen, clock, copy, time.monotonic() - started)
 
@@ -96,21 +98,25 @@ def _compiled(
             seen.findings.append(Finding(message, source.source, rule="compile", fails=side == HEAD))
 
 
-def _measure(row: Row, clock: Clock, libraries: Mapping[str, Kernels], seen: _Seen) -> None:
+def _measure(
+    row: Row, clock: Clock, libraries: Mapping[str, Kernels], seen: _Seen, touched: Callable[[str], bool]
+) -> None:
     """One row: PyTorch's own, then both commits' kernels, on the same tensors."""
     case = case_of(row, clock.device)
     times: dict[str, Timing] = {}
     own = f"PyTorch {clock.device.upper()}"
+    found: dict[str, list[Finding]] = {}
     for name, work in _contestants(row, case, own, libraries):
         try:
             made = work()
             if made is not None:
                 times[name] = clock.measure(made)
-                seen.findings += _wrong(row, case, made) if name == AFTER else ()
+                found[name] = list(_wrong(row, case, made))
         except NotImplementedError:  # an op that this build of PyTorch does not have on the device
             continue
         except Exception as error:  # a launch that is refused ends this row only
-            seen.findings.append(Finding(f"{row.label}: {name}: {type(error).__name__}: {error}", rule="not-measured"))
+            found[name] = [Finding(f"{row.label}: {type(error).__name__}: {error}", rule="not-measured")]
+    seen.findings += [*found.get(own, []), *_as_below(found.get(AFTER, []), found.get(BEFORE, []), row, touched)]
     seen.measured.append(Measured(row, times))
     seen.findings += _slower(row, times)
 
@@ -128,6 +134,14 @@ def _contestants(
 def _pass(kernels: Kernels, row: Row, case: Case) -> Work | None:
     scheme = scheme_of(kernels.library, row.dimensions)
     return scheme.prepare(kernels, row, case) if scheme else None
+
+
+def _as_below(
+    ours: Sequence[Finding], theirs: Sequence[Finding], row: Row, touched: Callable[[str], bool]
+) -> list[Finding]:
+    """What is wrong with a row, with what the base commit's kernels have too as notes."""
+    had = {(one.rule, same_words(one.message)) for one in theirs}
+    return [as_note(one) if (one.rule, same_words(one.message)) in had and not touched(row.op) else one for one in ours]
 
 
 def _slower(row: Row, times: Mapping[str, Timing]) -> Iterator[Finding]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patchstack.cshim import HEADER_FOLDER, Declaration, ShimDelta, classify, header_path, parse_declarations
 from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.torchgen_run import generate_c_shims
+from stackproof.before.findings import as_note, failing, noted
 from stackproof.compat.errors import MalformedTreeError
 from stackproof.compat.functions import NativeFunctions, read_functions
 from stackproof.compat.guard import SUMMARY_RULE, guarded
@@ -75,6 +76,8 @@ def _judge(name: str, context: GateContext, generate: Generate) -> GateResult:
         frozenset(check_freshness(base, present, generate).stale) if fresh.stale else frozenset(),
     )
     found = sorted(_findings(judged), key=lambda finding: (finding.path, finding.line))
+    if failing(found):
+        found = noted(found, _of_base(base, present, generate, judged), head=head, base=base)
     findings = (Finding(summary(judged.deltas), rule=SUMMARY_RULE, fails=False), *found)
     failed = sum(finding.fails for finding in findings)
     not_run = bool(fresh.refusal) and not failed
@@ -117,8 +120,19 @@ def _findings(judged: _Judged) -> Iterator[Finding]:
         yield from _information(header_path(device), delta)
     yield from _caller_findings(judged)
     yield from _stale_findings(judged)
-    if judged.operators and judged.functions:
-        for operator, line, problem in find_traps(judged.operators, judged.functions.by_name):
+    yield from _trap_findings(judged.operators, judged.functions)
+
+
+def _of_base(base: Tree, devices: Sequence[str], generate: Generate, judged: _Judged) -> Iterator[Finding]:
+    """What is wrong with the base already."""
+    if judged.fresh.refused_by_torchgen and (refusal := check_freshness(base, devices, generate)).refused_by_torchgen:
+        yield Finding(refusal.refusal, FALLBACK_PATH, rule="torchgen")
+    yield from _trap_findings(read_fallback_operators(base), read_functions(base))
+
+
+def _trap_findings(operators: FallbackOperators | None, functions: NativeFunctions | None) -> Iterator[Finding]:
+    if operators and functions:
+        for operator, line, problem in find_traps(operators, functions.by_name):
             yield Finding(problem, FALLBACK_PATH, line, "silent-v1", details={"operator": operator.name})
 
 
@@ -200,8 +214,8 @@ def _stale_findings(judged: _Judged) -> Iterator[Finding]:
         names += [change.after.name for change in header.delta.changed][:5]
         message = f"not what the tree's torchgen makes ({what}{': ' if names else ''}{', '.join(names)})"
         old = header in judged.already_stale
-        message += "; it was so before this range" if old else f"; run {REGENERATE}"
-        yield Finding(message, header.path, rule="stale", fails=not old, details={"command": REGENERATE})
+        stale = Finding(f"{message}; run {REGENERATE}", header.path, rule="stale", details={"command": REGENERATE})
+        yield as_note(replace(stale, message=message)) if old else stale
 
 
 def _devices(*trees: Tree) -> list[str]:

@@ -14,12 +14,15 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.before.findings import failing, noted
+from stackproof.before.places import uses
+from stackproof.before.touched import Touched
 from stackproof.host.clang import LANGUAGE, STRICT, Compiled, HostClang, find_clang
 from stackproof.host.headers import IncludeFolders, prepare_headers, write_files
 from stackproof.host.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
@@ -42,6 +45,8 @@ LIMITS = (
     "The arm64 object was made by clang with this project's headers, not by Apple's compiler, and was not linked.",
 )
 _CODE = ("-O0", "-g0")
+# Parts of a symbol that no statement need name.
+_NAMESPACES = {"at", "c10", "torch", "native", "mps", "_ops", "call", "redispatch", "detail"}
 _DEFAULT_RELEASE = "2.11"
 _VERSION = re.compile(r"^(\d+)\.(\d+)")
 # What a tree laid out from a release's packages has in place of version.txt.
@@ -275,7 +280,7 @@ class HostCheckGate:
             for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
                 verdicts.append(verdict)
                 context.progress(done, len(stack.files), verdict.path)
-        return _result(verdicts, time.monotonic() - started)
+        return _result(_as_below(context, stack, checker, verdicts), time.monotonic() - started)
 
     def _checker(self, context: GateContext, stack: HostStack) -> FileChecker:
         cache = context.cache / NAME
@@ -286,6 +291,40 @@ class HostCheckGate:
         except PatchstackError as error:
             checker.no_exports = str(error)
         return checker
+
+
+def _as_below(
+    context: GateContext, stack: HostStack, checker: FileChecker, verdicts: Sequence[FileVerdict]
+) -> list[FileVerdict]:
+    """The verdicts, with what the base has too as notes."""
+    failed = [verdict.path for verdict in verdicts if failing(verdict.findings)]
+    if not failed or stack.base is None:
+        return list(verdicts)
+    base = stack.base
+    try:
+        below = replace(checker, tree=base, headers=prepare_headers(base, checker.cache))
+    except PatchstackError:
+        return list(verdicts)  # there is nothing to compare with: the findings count
+    theirs = [finding for file in HostStack.of(base, failed).files for finding in below.check(file).findings]
+    touched = Touched.by(context)
+    return [
+        replace(
+            verdict,
+            findings=tuple(
+                noted(verdict.findings, theirs, head=stack.tree, base=base, touched=lambda one: _touches(touched, one))
+            ),
+        )
+        for verdict in verdicts
+    ]
+
+
+def _touches(touched: Touched, finding: Finding) -> bool:
+    """Whether the stack touches what a finding without a line is about: the statements, or the types, that it names."""
+    words = set(re.findall(r"\w+", finding.message))
+    if finding.rule == "missing-symbol":
+        named = set(finding.message.split()[-2].split("::")) - _NAMESPACES
+        return bool(uses(touched.head, finding.path, named) - uses(touched.base, finding.path, named))
+    return not finding.line and touched.definition(words)
 
 
 def stack_of(context: GateContext) -> HostStack:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from patchstack.git import Tree
+from stackproof.before.findings import failing, noted
 from stackproof.compat.changes import AddedLines, added_lines
 from stackproof.compat.guard import guarded
 from stackproof.lint.formatters import ClangFormat, Ruff, ToolNotRunError, tool_version
 from stackproof.lint.messages import LintMessage
 from stackproof.lint.patterns import LinterPatterns, read_patterns
 from stackproof.lint.whitespace import check_whitespace
-from stackproof.model import GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult, Verdict
 
 LIMITS = (
     "only lines that the range wrote are judged",
@@ -40,9 +42,10 @@ def _judge(name: str, context: GateContext) -> GateResult:
     if not changed:
         return GateResult(name, Verdict.NOT_RUN, reason="the range changes no text file")
     not_run: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="stackproof-lint-") as scratch:
-        messages = tuple(_messages(head, changed, patterns, Path(scratch), not_run))
+    messages = tuple(_messages(head, changed, patterns, not_run))
     findings = tuple(message.as_finding() for message in messages)
+    if failing(findings):
+        findings = _as_below(Tree.at(context.repository, context.base), head, patterns, findings)
     failed = sum(finding.fails for finding in findings)
     verdict = Verdict.FAILED if failed else Verdict.NOT_RUN if not_run else Verdict.PASSED
     reasons = "; ".join(f"{why} ({count} {'file' if count == 1 else 'files'})" for why, count in not_run.items())
@@ -63,10 +66,30 @@ def _judge(name: str, context: GateContext) -> GateResult:
     )
 
 
+def _as_below(base: Tree, head: Tree, patterns: LinterPatterns, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, with what the range only moved as notes."""
+    paths = {finding.path for finding in findings}
+    whole = {path: AddedLines(((1, sys.maxsize),)) for path in paths}
+    theirs, ours = (
+        [message.as_finding() for message in _messages(tree, whole, patterns, Counter())] for tree in (base, head)
+    )
+    written = {(finding.rule, finding.path, finding.line) for finding in findings}
+    # Lines that stayed where they were account for their share of what the base has.
+    stayed = [finding for finding in ours if (finding.rule, finding.path, finding.line) not in written]
+    return tuple(noted([*stayed, *findings], theirs, head=head, base=base)[len(stayed) :])
+
+
 def _messages(
-    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, scratch: Path, not_run: Counter[str]
+    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, not_run: Counter[str]
 ) -> Iterator[LintMessage]:
     """Messages in the order of paths and lines; what a tool could not judge is counted in ``not_run``."""
+    with tempfile.TemporaryDirectory(prefix="stackproof-lint-") as scratch:
+        yield from _messages_in(head, changed, patterns, Path(scratch), not_run)
+
+
+def _messages_in(
+    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, scratch: Path, not_run: Counter[str]
+) -> Iterator[LintMessage]:
     formatters = (ClangFormat(head, scratch), Ruff(head, scratch))
     for path, added in sorted(changed.items()):
         content = head.read(path)
