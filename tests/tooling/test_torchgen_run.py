@@ -152,3 +152,16 @@ def _runs(pid: int) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def test_several_headers_of_one_tree_take_one_run(tmp_path: Path) -> None:
+    count = tmp_path / "runs"
+    tree = tree_with(tmp_path, f"open({str(count)!r}, 'a').write('x')")
+    both = tree.with_files(
+        {"torchgen/gen_aoti_c_shim.py": SHIM.encode() + b'    aoti_fm.write("c_shim_cpu.h", lambda: "cpu")\n'}
+    )
+    made = generate_c_shims(both, ["mps", "cpu"])
+    assert made == {HEADER: b"made\n", header_path("cpu"): b"cpu"}
+    assert generate_c_shims(both, ["cpu"]) == {header_path("cpu"): b"cpu"}
+    assert generate_c_shims(both, ["mps"]) == {HEADER: b"made\n"}
+    assert count.read_text() == "x"

@@ -57,7 +57,8 @@ def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = T
 
     Args:
         tree: the tree, with any edits laid over it.
-        backends: devices in lower case (``mps``, ``cpu``, ...), or ``aten``.
+        backends: devices in lower case (``mps``, ``cpu``, ...), or ``aten``. One run makes all
+            that the cache lacks, since most of its time goes into reading its inputs.
 
     Returns:
         Path in the tree to content, for the headers of ``backends``.
@@ -66,18 +67,35 @@ def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = T
         TorchgenError: torchgen refuses the tree.
         TreeError: an object of the tree is missing, or the files for torchgen cannot be written.
     """
-    wanted = [f"c_shim_{backend.lower()}.h" for backend in backends]
-    place = Path("torchgen", f"{_key(tree, wanted)}.json")
-    headers = _as_headers(read_entry(place)) if use_cache else None
-    if headers is None:
-        try:
-            with tempfile.TemporaryDirectory(prefix="patchstack-torchgen-", ignore_cleanup_errors=True) as scratch:
-                headers = _run(tree, Path(scratch), [b.lower() for b in backends], wanted)
-        except (OSError, RecursionError) as error:  # the latter for folders a thousand deep
-            problem = "the tree's torchgen cannot be laid out in the folder for temporary files"
-            raise TreeError(problem, found=str(error), next_command="TMPDIR=FOLDER, or free disk space") from None
-        write_entry(place, headers)
-    return {f"{HEADER_FOLDER}/{name}": headers[name].encode() for name in wanted if name in headers}
+    names = [f"c_shim_{backend.lower()}.h" for backend in backends]
+    known = {name: _known(tree, name) if use_cache else None for name in names}
+    wanted = [name for name in names if known[name] is None]
+    if wanted:
+        made = _made(tree, wanted)
+        for name in wanted:
+            headers = {name: made[name]} if name in made else {}
+            write_entry(_place(tree, name), headers)
+            known[name] = headers
+    return {f"{HEADER_FOLDER}/{name}": text.encode() for one in names for name, text in (known[one] or {}).items()}
+
+
+def _known(tree: Tree, name: str) -> dict[str, str] | None:
+    return _as_headers(read_entry(_place(tree, name)))
+
+
+def _place(tree: Tree, name: str) -> Path:
+    return Path("torchgen", f"{_key(tree, [name])}.json")
+
+
+def _made(tree: Tree, wanted: Sequence[str]) -> dict[str, str]:
+    """The headers that one run of torchgen makes."""
+    backends = [name.removeprefix("c_shim_").removesuffix(".h") for name in wanted]
+    try:
+        with tempfile.TemporaryDirectory(prefix="patchstack-torchgen-", ignore_cleanup_errors=True) as scratch:
+            return _run(tree, Path(scratch), backends, wanted)
+    except (OSError, RecursionError) as error:  # the latter for folders a thousand deep
+        problem = "the tree's torchgen cannot be laid out in the folder for temporary files"
+        raise TreeError(problem, found=str(error), next_command="TMPDIR=FOLDER, or free disk space") from None
 
 
 def lay_out(tree: Tree, folder: Path, paths: Sequence[str]) -> None:

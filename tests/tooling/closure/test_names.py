@@ -6,6 +6,7 @@ import pytest
 
 from edit_bench import tree_of
 from patchstack.closure import newly_missing
+from patchstack.closure.headers import Headers
 
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"
 METAL = "aten/src/ATen/native/mps/kernels/Tint.metal"
@@ -241,4 +242,17 @@ class TestWhatATreeLackedBefore:
     def test_a_header_that_nothing_is_known_of_makes_them_uncertain_too(self) -> None:
         tree = tree_of(TREE)
         after = tree.with_files({HOST: b"#include <vendor/paint.h>\nint g() { return shade(1); }"})
+        assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], {})] == [False]
+
+    def test_a_header_that_was_not_fetched_makes_them_uncertain_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tree = tree_of(TREE)
+        after = tree.with_files({HOST: b"#include <c10/far.h>\nint g() { return shade(1); }", "c10/far.h": b""})
+        read = Headers._read
+
+        def fetched(headers: Headers, path: str) -> bytes:
+            if path == "c10/far.h":
+                headers.lacks_objects = True
+            return read(headers, path)
+
+        monkeypatch.setattr(Headers, "_read", fetched)
         assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], {})] == [False]

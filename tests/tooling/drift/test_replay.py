@@ -59,7 +59,7 @@ def files_read(repository: Repository, series_name: str, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(Tree, "read", watch)
-        plan_stack(repository, series, commit)
+        plan_stack(repository, series, commit, closure=False)
     return seen, set(paths_of(series))
 
 

@@ -45,7 +45,7 @@ def newly_missing(
     }  # what they use is not all in the tree, which may be a part of one
     return [
         dataclasses.replace(missing, is_certain=False)
-        if missing.problem == NOWHERE and missing.path in open_files
+        if missing.problem == NOWHERE and (headers.lacks_objects or missing.path in open_files)
         else missing
         for missing in found
         if missing.key not in known

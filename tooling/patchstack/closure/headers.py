@@ -9,6 +9,7 @@ from functools import cached_property
 from patchstack.closure.file import ScannedFile
 from patchstack.closure.known import is_system_include
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
+from patchstack.errors import MissingObjectError
 from patchstack.git import Tree
 from patchstack.source.cxx import parse_cxx
 from patchstack.source.native_functions import FUNCTIONS_PATH
@@ -56,10 +57,12 @@ class Headers:
 
     Attributes:
         tree: the tree.
+        lacks_objects: whether one of them could not be read, so that nothing is certain to be nowhere.
     """
 
     def __init__(self, tree: Tree, contents: Contents) -> None:
         self.tree = tree
+        self.lacks_objects = False
         self._contents = contents
         self._places: dict[tuple[str, str], str] = {}
         self._below: dict[str, tuple[str, ...]] = {}
@@ -207,7 +210,11 @@ class Headers:
         entry = self.tree.entry(path)
         key = (path, entry.hash if entry else "")
         if key not in self._contents:
-            self._contents[key] = self.tree.read(path) or b""
+            try:
+                self._contents[key] = self.tree.read(path) or b""
+            except MissingObjectError:  # a partial clone has the files of the series, not every header
+                self.lacks_objects = True
+                return b""
         return self._contents[key]
 
 

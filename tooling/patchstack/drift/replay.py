@@ -2,13 +2,15 @@
 
 What a plan comes to depends on the series' files and nothing else of a tree, so trees with the same blobs there are one
 tree. torchgen is left out: it takes seconds a tree, and what it makes of the header changes only with torchgen itself
-and the YAML files. It is run at the ends, see :mod:`patchstack.drift.find`.
+and the YAML files. It is run at the ends, see :mod:`patchstack.drift.find`. Closure is left out too: it depends on
+headers all over the tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from patchstack.drift.condition import Condition, conditions_of, refused_conditions
 from patchstack.edits import Edit, Outcome, Rung, Status
@@ -26,6 +28,8 @@ Key = tuple[TreeEntry | None, ...]
 @dataclass(frozen=True, kw_only=True)
 class StoredShim(RegenerateShim):
     """The edit without torchgen: a header that lacks the declarations is taken to be one that can get them."""
+
+    runs_torchgen: ClassVar[bool] = False
 
     def plan(self, tree: Tree) -> Outcome:
         settled = self.plan_without_torchgen(tree)
@@ -86,7 +90,7 @@ class Replay:
 
     def _plan(self, commit: GitCommitHash) -> Mapping[str, Condition]:
         try:
-            plan = plan_stack(self.repository, self._series, commit, memory=self._memory)
+            plan = plan_stack(self.repository, self._series, commit, closure=False, memory=self._memory)
             return conditions_of(plan)
         except MissingObjectError as error:  # a file that was not fetched must not pass for one that upstream took away
             error.where = f"{commit[:12]}:{error.where}"

@@ -35,7 +35,7 @@ def refused_by_torchgen(
 
 def _refused(repository: Repository, series: Series, commit: GitCommitHash) -> Mapping[str, Facet]:
     try:
-        plan = plan_stack(repository, series, commit)
+        plan = plan_stack(repository, series, commit, closure=False)
     except MissingObjectError:
         raise
     except TreeError:  # which the replay reports, with what is missing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,6 +27,7 @@ class RegenerateShim(Edit):
     """
 
     kind: ClassVar[str] = "regenerate-c-shim"
+    runs_torchgen: ClassVar[bool] = True
     anchor: ClassVar[str] = "the tree's own torchgen"
     backend: str
     adds: tuple[str, ...]
@@ -83,3 +86,15 @@ class RegenerateShim(Edit):
         if missing:
             return f"regenerating does not add {', '.join(missing)}: is the op in torchgen/aoti/fallback_ops.py?"
         return ""
+
+
+def generate_together(edits: Iterable[Edit], tree: Tree) -> None:
+    """Run torchgen once for several headers of a tree; each edit then finds its header in the cache.
+
+    What goes wrong is said by the edit that it goes wrong for.
+    """
+    shims = [edit for edit in edits if isinstance(edit, RegenerateShim) and edit.runs_torchgen]
+    backends = [edit.backend for edit in shims if edit.plan_without_torchgen(tree) is None]
+    if len(backends) > 1:
+        with contextlib.suppress(TorchgenError, PatchstackError):
+            generate_c_shims(tree, backends)

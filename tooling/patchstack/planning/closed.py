@@ -14,6 +14,7 @@ from patchstack.closure import Contents, Missing, has_word, newly_missing
 from patchstack.edits import Conflict, Edit, Status
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
+from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.planning.model import ChangePlan, EditPlan
 from patchstack.series import Series
@@ -150,7 +151,10 @@ def _headers_with(names: Sequence[str], tree: Tree) -> dict[str, str]:
         wanted = [name for name in names if name not in found]
         if not wanted:
             break
-        data = tree.read(path) or b""
+        try:
+            data = tree.read(path) or b""
+        except TreeError:  # a hint is not worth a failure: a partial clone, a link
+            continue
         for name in wanted:
             if has_word(data, name.encode()) and _defines(data, name):
                 found[name] = path

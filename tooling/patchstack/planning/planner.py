@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from patchstack.edits import Edit, Outcome, Status
-from patchstack.edits.regenerate import RegenerateShim
+from patchstack.edits.regenerate import RegenerateShim, generate_together
 from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.closed import refuse_unclosed
@@ -30,6 +30,7 @@ def plan_stack(
     *,
     only: Collection[str] = (),
     replace: Collection[str] = (),
+    closure: bool = True,
     memory: Memory | None = None,
 ) -> StackPlan:
     """Plan the changes of a series on top of a commit.
@@ -37,6 +38,7 @@ def plan_stack(
     Args:
         only: ids of the changes to plan; empty for all.
         replace: ids of the changes that replace what the tree has in their place.
+        closure: whether to check that every name which the result uses is found; it reads headers all over the tree.
         memory: what was planned before in this process; for plans on many trees.
 
     Raises:
@@ -64,7 +66,7 @@ def plan_stack(
     _refuse_unmet_needs(series, plans, unmet, tree, replace)
     _refuse_lacking(series, plans, [tree, *(plan.tree for plan in plans)], onto)
     before_closure = time.perf_counter()
-    plans = refuse_unclosed(series, plans, tree)
+    plans = refuse_unclosed(series, plans, tree) if closure else plans
     closure_s = time.perf_counter() - before_closure
     total = time.perf_counter() - started
     seconds = {"plan": total - planner.torchgen_s - closure_s, "torchgen": planner.torchgen_s, "closure": closure_s}
@@ -162,7 +164,7 @@ class _Planner:
                 outcome = Outcome(Status.NOT_APPLICABLE, edit.describe(), note=why, neutral=True)
                 edits.append(EditPlan(edit, outcome, None))
                 continue
-            outcome = self._shared.judged(change, edit, self._outcome(edit, tree, edits, replace=replace))
+            outcome = self._shared.judged(change, edit, self._outcome(change, edit, tree, edits, replace=replace))
             if outcome.status is Status.SATISFIED and _brought(edits, edit):
                 outcome = dataclasses.replace(outcome, neutral=True, note="an edit before it brought it")
             before = tree.read(edit.path) if outcome.after is not None else None
@@ -172,19 +174,20 @@ class _Planner:
                 tree = tree.with_files({edit.path: outcome.after})
         return edits, tree, lines
 
-    def _outcome(self, edit: Edit, tree: Tree, earlier: list[EditPlan], *, replace: bool) -> Outcome:
+    def _outcome(self, change: Change, edit: Edit, tree: Tree, earlier: list[EditPlan], *, replace: bool) -> Outcome:
         if isinstance(edit, RegenerateShim):
-            return self._regenerated(edit, tree, earlier)
+            return self._regenerated(change, edit, tree, earlier)
         outcome = edit.replace(tree) if replace else self._memory.outcome(edit, tree)
         if outcome.status is Status.DIFFERENT and replace:
             return outcome
         below = [*self._made, *(p.edit for p in earlier if p.outcome.status is not Status.NOT_APPLICABLE)]
         return with_merge(edit, tree, outcome, [other for other in below if other.path == edit.path])
 
-    def _regenerated(self, edit: Edit, tree: Tree, earlier: list[EditPlan]) -> Outcome:
+    def _regenerated(self, change: Change, edit: Edit, tree: Tree, earlier: list[EditPlan]) -> Outcome:
         if not self._is_whole or _has_stopped(earlier):
             return Outcome(Status.NOT_APPLICABLE, "torchgen", note="not run: other edits do not apply")
         started = time.perf_counter()
+        generate_together(change.edits[change.edits.index(edit) :], tree)
         outcome = edit.plan(tree)
         self.torchgen_s += time.perf_counter() - started
         return outcome
