@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -132,3 +134,12 @@ def test_a_commit_without_a_readable_date_is_an_error(
     hash_ = checkout.git("hash-object", "-t", "commit", "-w", "--literally", str(file))
     with pytest.raises(TreeError, match=f"{hash_}: the commit is damaged: its date cannot be read"):
         repository.commit(hash_)
+
+
+def test_threads_that_read_at_once_each_get_their_own_object(repository: Repository) -> None:
+    contents = [b"%d\n" % number * 4000 for number in range(64)]
+    command = ["git", "-C", str(repository.root), "hash-object", "-w", "--stdin"]
+    names = [subprocess.run(command, input=one, capture_output=True, check=True).stdout.decode() for one in contents]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(repository.read_object, [name.strip() for name in names * 8]))
+    assert [one and one[2] for one in found] == contents * 8

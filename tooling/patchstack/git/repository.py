@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ class Repository:
         self.is_bare = is_bare
         self._objects = LineServer(root, ["cat-file", "--batch"])
         self._blobs: OrderedDict[str, bytes] = OrderedDict()
+        self._reading = threading.RLock()  # gates read in several threads, and an answer belongs to its question
 
     @classmethod
     def open(cls, path: Path) -> Repository:
@@ -113,24 +115,25 @@ class Repository:
         """
         if "\n" in name or "\0" in name:
             return None
-        try:
-            self._objects.send(os.fsencode(name) + b"\n")
-            header = self._objects.read_line()
-        except GitCommandError as error:
-            if _NOT_FETCHED in error.stderr:
+        with self._reading:
+            try:
+                self._objects.send(os.fsencode(name) + b"\n")
+                header = self._objects.read_line()
+            except GitCommandError as error:
+                if _NOT_FETCHED in error.stderr:
+                    return None
+                raise TreeError(
+                    "git cannot read an object", where=name, found=error.reason, next_command=f"{self.typed} fsck"
+                ) from None
+            if header.endswith((b" missing", b" ambiguous")):
                 return None
-            raise TreeError(
-                "git cannot read an object", where=name, found=error.reason, next_command=f"{self.typed} fsck"
-            ) from None
-        if header.endswith((b" missing", b" ambiguous")):
-            return None
-        hash_, kind, size = header.decode().rsplit(" ", 2)
-        if at_most is not None and int(size) > at_most:
-            self._objects.close()  # which is about to send it all
-            raise TreeError("the object is too large", where=name, expected=f"at most {at_most} bytes", found=size)
-        content = self._objects.read_exactly(int(size))
-        self._objects.read_exactly(1)
-        return kind, GitObjectHash(hash_), content
+            hash_, kind, size = header.decode().rsplit(" ", 2)
+            if at_most is not None and int(size) > at_most:
+                self._objects.close()  # which is about to send it all
+                raise TreeError("the object is too large", where=name, expected=f"at most {at_most} bytes", found=size)
+            content = self._objects.read_exactly(int(size))
+            self._objects.read_exactly(1)
+            return kind, GitObjectHash(hash_), content
 
     def read_blob(self, hash_: GitObjectHash, *, at_most: int) -> bytes | None:
         """The content of a blob, ``None`` where it is missing; the last few are kept, since an id names a content.
@@ -138,17 +141,18 @@ class Repository:
         Raises:
             TreeError: as for :meth:`read_object`.
         """
-        if hash_ in self._blobs:
-            self._blobs.move_to_end(hash_)
-            return self._blobs[hash_]
-        found = self.read_object(hash_, at_most=at_most)
-        if found is None:
-            return None
-        self._blobs[hash_] = found[2]
-        kept = sum(map(len, self._blobs.values()))
-        while kept > _MOST_BLOB_BYTES and len(self._blobs) > 1:
-            kept -= len(self._blobs.popitem(last=False)[1])
-        return found[2]
+        with self._reading:
+            if hash_ in self._blobs:
+                self._blobs.move_to_end(hash_)
+                return self._blobs[hash_]
+            found = self.read_object(hash_, at_most=at_most)
+            if found is None:
+                return None
+            self._blobs[hash_] = found[2]
+            kept = sum(map(len, self._blobs.values()))
+            while kept > _MOST_BLOB_BYTES and len(self._blobs) > 1:
+                kept -= len(self._blobs.popitem(last=False)[1])
+            return found[2]
 
     def resolve_commit(self, name: str) -> GitCommitHash | None:
         """The commit that ``name`` points to (tags peeled), or ``None``."""
