@@ -29,7 +29,7 @@ from stackproof.host.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
 from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.queue_rules import check_queue_rules
 from stackproof.host.stack import HostFile, HostStack
-from stackproof.host.symbols import missing_symbols, readable, release_exports, undefined_symbols
+from stackproof.host.symbols import exported_symbols, missing_symbols, readable, release_exports, undefined_symbols
 from stackproof.metal.build import LANGUAGE as METAL_LANGUAGE
 from stackproof.metal.build import Source, preprocess, rewrite
 from stackproof.metal.errors import ToolchainError
@@ -80,6 +80,7 @@ class AppleObject:
         diagnostics: of the compiler.
         layouts: clang's dump of the structs in the global namespace.
         wanted: names that the object wants from elsewhere.
+        defined: names that it defines for others.
         tail: end of the compiler's output, for a failure without diagnostics.
     """
 
@@ -87,6 +88,7 @@ class AppleObject:
     diagnostics: tuple[Diagnostic, ...]
     layouts: str
     wanted: tuple[str, ...]
+    defined: tuple[str, ...]
     tail: str
 
 
@@ -135,7 +137,7 @@ class FileChecker:
 
     def compiled(self, file: HostFile) -> AppleObject:
         """Compile for Apple's target, or find the outcome in the cache."""
-        key = digest(self.clang.version, self.headers.key, file.path, file.text, *LANGUAGE, *STRICT, *DUMP_FLAGS)
+        key = digest(self.clang.version, self.headers.key, file.path, file.text, *LANGUAGE, *STRICT, *DUMP_FLAGS, "2")
         place = self.cache / "checks" / f"{key}.json"
         if not place.exists():
             source = write_files({file.path: file.text.encode()}, self.cache) / file.path
@@ -145,8 +147,10 @@ class FileChecker:
                 output = Path(scratch) / "object.o"
                 flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, *_CODE, *begin]
                 done = self.clang.for_apple([*flags, "-c", str(source), "-o", str(output)])
-                wanted = undefined_symbols(output.read_bytes()) if done.succeeded else ()
-            _write(place, _dump(done, file.path, wanted))
+                made = output.read_bytes() if done.succeeded else b""
+            wanted = undefined_symbols(made) if made else ()
+            defined = sorted(exported_symbols(made)) if made else ()
+            _write(place, {**_dump(done, file.path), "wanted": list(wanted), "defined": list(defined)})
         return _load(json.loads(place.read_text()))
 
     def _prefix(self, file: HostFile) -> Path | None:
@@ -204,7 +208,7 @@ def _write(place: Path, content: Any) -> None:
     partial.replace(place)
 
 
-def _dump(done: Compiled, path: str, wanted: Sequence[str]) -> dict[str, Any]:
+def _dump(done: Compiled, path: str) -> dict[str, Any]:
     """JSON of a compilation, with the file called as in the tree."""
     diagnostics = [
         [one.severity, one.message, path if one.file.endswith(f"/{path}") else one.file, one.line, one.column, one.flag]
@@ -212,14 +216,13 @@ def _dump(done: Compiled, path: str, wanted: Sequence[str]) -> dict[str, Any]:
     ]
     return {
         "succeeded": done.succeeded, "diagnostics": diagnostics, "layouts": _only_shared(done.text), "tail": done.tail,
-        "wanted": list(wanted),
     }  # fmt: skip
 
 
 def _load(content: Mapping[str, Any]) -> AppleObject:
     diagnostics = tuple(Diagnostic(*one) for one in content["diagnostics"])
-    wanted = tuple(content["wanted"])
-    return AppleObject(content["succeeded"], diagnostics, content["layouts"], wanted, content["tail"])
+    wanted, defined = tuple(content["wanted"]), tuple(content["defined"])
+    return AppleObject(content["succeeded"], diagnostics, content["layouts"], wanted, defined, content["tail"])
 
 
 def _only_shared(dump: str) -> str:
@@ -253,11 +256,7 @@ def _as_information(findings: Sequence[Finding]) -> list[Finding]:
 
 
 class HostCheckGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``files`` (paths in the tree instead of those that the stack touches), ``wheel`` (a macOS wheel to look
-    symbols up in; the reference wheel of the tree's release by default, ``None`` for no look-up).
-    """
+    """Implements :class:`stackproof.model.Gate`."""
 
     name = NAME
     summary = "the Objective-C++ host functions compile against the tree's ATen headers"
@@ -277,6 +276,9 @@ class HostCheckGate:
             return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=time.monotonic() - started, findings=(finding,))
         verdicts = []
         with ThreadPoolExecutor(max_workers=max(context.jobs, 1)) as pool:
+            if checker.exports is not None:  # a file may use what another file of the stack brings
+                brought = (name for made in pool.map(checker.compiled, stack.files) for name in made.defined)
+                checker.exports |= frozenset(brought)
             for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
                 verdicts.append(verdict)
                 context.progress(done, len(stack.files), verdict.path)
