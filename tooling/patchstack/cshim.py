@@ -83,11 +83,6 @@ class ShimDelta:
     unchanged: int = 0
 
     @property
-    def breaks_abi_rule(self) -> bool:
-        """Whether an existing declaration was changed or removed."""
-        return bool(self.changed or self.removed)
-
-    @property
     def is_empty(self) -> bool:
         """Whether both headers declare the same functions, in the same order and under the same guards."""
         return not (self.added or self.removed or self.changed or self.reordered or self.regated)

@@ -54,7 +54,7 @@ def test_ghstack_puts_its_trailers_where_we_put_them() -> None:
 
 
 def test_the_parts_of_ghstacks_trailers_are_readable() -> None:
-    assert (GHSTACK.source_id, GHSTACK.comment_id) == ("a" * 40, 77)
+    assert GHSTACK.source_id == "a" * 40
     assert GHSTACK.pull_request is not None
     assert (GHSTACK.pull_request.repository, GHSTACK.pull_request.number) == ("pytorch/pytorch", 1234)
     assert not GhstackTrailers()

@@ -110,12 +110,6 @@ class GhstackTrailers:
         return GitTreeHash(found["value"]) if found else None
 
     @property
-    def comment_id(self) -> int | None:
-        """The comment that lists the stack (``ghstack submit --direct``), or ``None``."""
-        found = self._first(_COMMENT_ID)
-        return int(found["value"]) if found else None
-
-    @property
     def pull_request(self) -> PullRequest | None:
         """The pull request of the commit, or ``None``."""
         found = self._first(_PULL_REQUEST)

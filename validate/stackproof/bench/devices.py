@@ -7,7 +7,6 @@ import os
 import torch
 
 HOST, CUDA, MPS = "host", "cuda", "mps"
-DEVICES = (HOST, CUDA, MPS)
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
 

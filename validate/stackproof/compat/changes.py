@@ -17,11 +17,9 @@ class AddedLines:
 
     Attributes:
         ranges: first and last line of each run, 1-based, inclusive; empty when lines were only taken out.
-        is_new_file: whether the base tree does not have the file (nor one it was moved from).
     """
 
     ranges: tuple[tuple[int, int], ...]
-    is_new_file: bool = False
 
     def touches(self, first: int, last: int) -> bool:
         """Whether any line of that range was written."""
@@ -41,21 +39,19 @@ def added_lines(
         "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", base, head, "--", *pathspecs,
     )  # fmt: skip
     found: dict[str, AddedLines] = {}
-    path, is_new, ranges = "", False, list[tuple[int, int]]()
+    path, ranges = "", list[tuple[int, int]]()
     for line in diff.split(b"\n"):
         if line.startswith(b"diff --git "):
-            path, is_new, ranges = "", False, []
-        elif line.startswith(b"--- ") and not path:
-            is_new = line.startswith(b"--- /dev/null")
+            path, ranges = "", []
         elif line.startswith(b"+++ ") and not path:
             path = _path(line[4:])
             if path:
-                found[path] = AddedLines((), is_new)
+                found[path] = AddedLines(())
         elif path and (hunk := _HUNK.match(line)):
             first, count = int(hunk[1]), int(hunk[2] or b"1")
             if count:
                 ranges.append((first, first + count - 1))
-            found[path] = AddedLines(tuple(ranges), is_new)
+            found[path] = AddedLines(tuple(ranges))
     return found
 
 

@@ -158,11 +158,6 @@ class SchemaDelta:
     def tag_only(self) -> tuple[EntryDelta, ...]:
         return tuple(entry for entry in self.entries if entry.is_tag_only)
 
-    @property
-    def touches_schemas(self) -> bool:
-        """Whether an operator was added, removed or given another schema (derived operators included)."""
-        return any(e.is_added or e.is_removed or e.is_schema_change or e.autogen for e in self.entries)
-
 
 def compare(base: NativeFunctions, head: NativeFunctions) -> SchemaDelta:
     """Compare two trees' functions by operator name and overload."""

@@ -94,15 +94,6 @@ def keys_in(content: bytes) -> frozenset[str]:
     return frozenset(keys)
 
 
-def keys_of_functions(functions: Mapping[str, NativeFunction]) -> frozenset[str]:
-    """Every key of a tree, operators that torchgen derives included (by name only)."""
-    keys: set[str] = set()
-    for function in functions.values():
-        keys |= keys_of(function.schema)
-        keys.update(_derived_keys(function.autogen))
-    return frozenset(keys)
-
-
 def new_features(functions: Mapping[str, NativeFunction], settled: frozenset[str]) -> Iterator[Feature]:
     """The features of a tree that are not among the ``settled`` keys, each at its coarsest.
 

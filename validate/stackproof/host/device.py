@@ -76,18 +76,12 @@ class StandinDevice:
         }
         self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
         self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note))
-        self._interface.standin_allocated_bytes.restype = ctypes.c_uint64
         self._interface.standin_connect(*self._callbacks)
 
     @property
     def kernel_names(self) -> frozenset[str]:
         """Host names of all kernels that it has."""
         return frozenset(self._owner)
-
-    @property
-    def allocated_bytes(self) -> int:
-        """Bytes of all live buffers."""
-        return int(self._interface.standin_allocated_bytes())
 
     def begin(self, part: str) -> None:
         """A part of a scenario begins; of one that takes the process down, it is told and left out."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 
@@ -16,8 +15,3 @@ def layout_kept_on(device: str) -> Callable[[Tensor], Tensor]:
         return storage.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
     return move
-
-
-def on_device(device: str, *tensors: Tensor) -> list[Tensor]:
-    """Contiguous detached copies."""
-    return [torch.empty_like(tensor, device=device).copy_(tensor.detach()) for tensor in tensors]

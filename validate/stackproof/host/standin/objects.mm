@@ -23,7 +23,6 @@ void note(const char* rule, const std::string& message) {
 }
 thread_local int queue_depth = 0;
 static std::atomic<uint8_t> poison{0xff};
-static std::atomic<uint64_t> allocated{0};
 } // namespace standin
 
 extern "C" {
@@ -32,9 +31,6 @@ void standin_connect(standin_run run, standin_find find, standin_note note) {
 }
 void standin_set_poison(uint8_t byte) {
   standin::poison = byte;
-}
-uint64_t standin_allocated_bytes(void) {
-  return standin::allocated;
 }
 }
 
@@ -129,7 +125,6 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   std::memset(made->memory, standin::poison, length);
   made->shadow = static_cast<uint8_t*>(std::malloc(length + 1));
   std::memset(made->shadow, SHADOW_ADDRESSABLE, length);
-  standin::allocated += length;
   return made;
 }
 - (NSUInteger)length {
@@ -159,7 +154,6 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   if (![self guardsAreIntact]) {
     standin::note("out-of-bounds", fmt::format("something wrote outside a buffer of {} bytes", bytes));
   }
-  standin::allocated -= bytes;
   std::free(memory - kGuard);
   std::free(shadow);
   [super dealloc];

@@ -39,7 +39,6 @@ typedef void (*standin_note)(const char* rule, const char* message);
 void standin_connect(standin_run run, standin_find find, standin_note note);
 // What fresh memory is filled with: 0xff is NaN in every float format, 0x3f an ordinary number.
 void standin_set_poison(uint8_t byte);
-uint64_t standin_allocated_bytes(void);
 #ifdef __cplusplus
 }
 #endif
