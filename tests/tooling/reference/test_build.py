@@ -150,6 +150,22 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         build_reference("1.0", cache=tmp_path)
 
 
+def test_the_settings_of_the_linters_come_with_the_stand_ins_of_any_tree(tiny: TinyRelease) -> None:
+    settings = tiny.surroundings.stand_ins / "settings"
+    settings.mkdir(parents=True)
+    (settings / ".clang-format").write_bytes(b"ColumnLimit: 80\n")
+    without = build_spec(tiny.spec, tiny.surroundings)
+    assert without.stand_ins == ()
+    tiny.add_stand_in(STAND_IN, b"kernel\n")
+    tree = build_spec(tiny.spec, tiny.surroundings)
+    assert tree.stand_ins == (".clang-format", STAND_IN)
+    assert contents(tree.path, tree.commit)[".clang-format"] == b"ColumnLimit: 80\n"
+    (settings / ".clang-format").write_bytes(b"ColumnLimit: 120\n")
+    assert build_spec(tiny.spec, tiny.surroundings).path != tree.path, (
+        "a cached tree with other settings is not this one"
+    )
+
+
 def read_only(folder: Path) -> None:
     """As a cache is for everybody but its owner."""
     for path in (folder, *folder.rglob("*")):

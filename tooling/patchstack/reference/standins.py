@@ -1,6 +1,7 @@
 """The stand-ins: files of this project's own making for places that a release's packages do not reach.
 
-They live in ``standins/<tree>/<path in the tree>`` next to this module and travel with it as package data.
+They live in ``standins/<tree>/<path in the tree>`` next to this module and travel with it as package data. What is the
+same for all of these trees, the settings of the linters, is in ``standins/settings``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from patchstack.git.model import MODE_FILE
 from patchstack.reference.model import ReferenceSpec, SourceFile
 
 STAND_INS = Path(__file__).with_name("standins")
+_SETTINGS = "settings"  # of the linters, the same for every tree that has stand-ins
 _NOT_STAND_INS = ("__pycache__", ".DS_Store")
 
 # Whose stand-ins have another structure than that of the release: 2.11 lacks what landed just after it.
@@ -21,9 +23,13 @@ _STRUCTURE_OF = {"2.11": "April 2026"}
 
 def stand_ins_of(name: str, folder: Path = STAND_INS) -> tuple[SourceFile, ...]:
     """The stand-ins of one tree, sorted by path; empty when it needs none."""
-    root = folder / name
-    places = sorted(p for p in root.rglob("*") if p.is_file() and not set(p.parts) & set(_NOT_STAND_INS))
-    return tuple(SourceFile(p.relative_to(root).as_posix(), p.read_bytes(), MODE_FILE) for p in places)
+    own = _files_below(folder / name)
+    return tuple(sorted([*own, *_files_below(folder / _SETTINGS)], key=lambda file: file.path)) if own else ()
+
+
+def _files_below(root: Path) -> list[SourceFile]:
+    places = [p for p in root.rglob("*") if p.is_file() and not set(p.parts) & set(_NOT_STAND_INS)]
+    return [SourceFile(p.relative_to(root).as_posix(), p.read_bytes(), MODE_FILE) for p in places]
 
 
 def digest(stand_ins: Sequence[SourceFile]) -> str:
