@@ -62,7 +62,7 @@ def plan_edited(release: Path) -> Iterator[Edited]:
         def make(path: str, edit: Callable[[bytes], bytes]) -> StackPlan:
             data = Tree.at(repository, "main").read(path)
             assert data is not None
-            return plan_stack(repository, SERIES, edited(release, path, edit(data)), ask_history=False)
+            return plan_stack(repository, SERIES, edited(release, path, edit(data)))
 
         yield make
 
@@ -85,7 +85,7 @@ class TestAWholeRelease:
         with Repository.open(clone_of(name, tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
             assert commit is not None
-            plan = plan_stack(repository, SERIES, commit, ask_history=False)
+            plan = plan_stack(repository, SERIES, commit)
             assert said(plan) == ""
             assert plan.commits
 
@@ -155,9 +155,9 @@ class TestUpstreamsOwnFiles:
         with Repository.open(upstream_tree("2026-04-before", tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
             assert commit is not None
-            below = plan_stack(repository, SERIES, commit, only=FIRST, ask_history=False)
+            below = plan_stack(repository, SERIES, commit, only=FIRST)
             assert [change.becomes_commit for change in below.changes] == [True, True]
-            plan = plan_stack(repository, SERIES, commit, ask_history=False)
+            plan = plan_stack(repository, SERIES, commit)
             if plan.changes[-1].becomes_commit:
                 pytest.skip("not run: the series brings the enumeration by now")
             assert "GridSamplerGradientParams uses GridSamplerPadding, defined nowhere that this file sees" in said(
@@ -169,7 +169,7 @@ class TestUpstreamsOwnFiles:
         with Repository.open(upstream_tree("2026-04-2d-only", tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
             assert commit is not None
-            plan = plan_stack(repository, SERIES, commit, only=FIRST, ask_history=False)
+            plan = plan_stack(repository, SERIES, commit, only=FIRST)
             if not plan.blocked:
                 pytest.skip("not run: the series brings the helpers by now")
             names = (

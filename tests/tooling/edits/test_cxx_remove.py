@@ -29,7 +29,7 @@ def removed(source: str, definition: str = "{function: half_of}", more: str = ""
     ("before", "after"),
     [
         (f"int a;\n\n{HELPER}\nint b;\n", "int a;\n\nint b;\n"),
-        (f"int a;\n\n{HELPER}", "int a;\n\n"),
+        (f"int a;\n\n{HELPER}", "int a;\n"),
         (f"{HELPER}\nint b;\n", "int b;\n"),
         (f"namespace n {{\n{HELPER}}}\n", "namespace n {\n}\n"),
         (f"int a;\n\n{HELPER}\nint b; // not half_of\n", "int a;\n\nint b; // not half_of\n"),
@@ -169,7 +169,7 @@ changes:
         tmp_path / "s", manifest, {"a.metal": f"// fragment: rows\n{KERNEL}// end fragment\n".encode()}
     )
     (removal,) = series.changes[1].edits
-    assert plan_on(removal, f"int a;\n\n{KERNEL}".encode()).after == b"int a;\n\n"
+    assert plan_on(removal, f"int a;\n\n{KERNEL}".encode()).after == b"int a;\n"
     assert plan_on(removal, f"int a;\n\n{KERNEL.replace('row', 'line')}".encode()).after is None
 
 

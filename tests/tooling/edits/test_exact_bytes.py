@@ -175,7 +175,7 @@ def test_a_byte_changed_outside_the_insertion_would_be_noticed() -> None:
 
 
 def test_a_created_file_lands_byte_for_byte() -> None:
-    content = b"\xef\xbb\xbf// caf\xe9\r\nint a;\n\tint b; "
+    content = b"\xef\xbb\xbf// caf\xe9\rint a;\n\tint b; "
     edit = edit_from("{kind: create-file, path: new/File.metal}", {"new/File.metal": content})
     assert edit.plan(tree_of({"old.txt": b""})).after == content
 

@@ -180,7 +180,7 @@ def test_a_place_that_is_not_one_is_a_conflict(place: str, problem: str) -> None
 def test_a_conflict_names_what_is_nearest() -> None:
     outcome = plan_on(placed(f"before: {{statement: {{declares: grad_inputs}}, {IN}}}"), HOST)
     assert outcome.conflict is not None
-    assert outcome.conflict.nearest[0] == "grad_input at line 18"
+    assert str(outcome.conflict.nearest[0]) == "grad_input at line 18"
 
 
 def test_one_of_several_is_picked_and_their_number_is_checked() -> None:

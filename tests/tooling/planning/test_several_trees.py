@@ -105,7 +105,7 @@ SHADE, WIDE, CHECK = b"void shade() {}\n", b"void wide_index() {}\n", b"void che
 
 def planned(folder: Path, host: bytes, other: bytes, manifest: str = MANIFEST) -> StackPlan:
     repository, onto = commit_of(folder / "tree", {FUNCTIONS_PATH: b"", "a.mm": host, "b.mm": other})
-    return plan_stack(repository, write_series(folder / "s", manifest, OVERLAY), onto)
+    return plan_stack(repository, write_series(folder / "s", manifest, OVERLAY), onto, closure=False)
 
 
 @pytest.mark.parametrize(
