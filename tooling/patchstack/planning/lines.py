@@ -134,6 +134,8 @@ def _matched(origins: Sequence[_Origin], old: list[bytes], new: list[bytes], cha
     if old and new and old[-1] == new[-1]:  # else the first of several equal lines would be taken for it
         return [*_matched(origins[:-1], old[:-1], new[:-1], change), origins[-1]]
     found: list[_Origin] = [change] * len(new)
-    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+    # Blank lines say nothing about which of two places a line came from.
+    matcher = difflib.SequenceMatcher(lambda line: not line.strip(), old, new, autojunk=False)
+    for block in matcher.get_matching_blocks():
         found[block.b : block.b + block.size] = origins[block.a : block.a + block.size]
     return found
