@@ -104,3 +104,6 @@ GATES: tuple[GateEntry, ...] = (
         keeps=Keeps.PROGRAMS,
     ),
 )
+
+EXECUTING = frozenset({"metal-run", "host-run", "test-mps"})
+"""The gates that prove kernels by executing them."""

@@ -68,6 +68,11 @@ class GateResult:
     details: Mapping[str, Any] = field(default_factory=dict)
     limits: Sequence[str] = ()
 
+    @property
+    def shown_limits(self) -> Sequence[str]:
+        """The limits of what was run: a gate that was not run shows nothing that could have limits."""
+        return () if self.verdict is Verdict.NOT_RUN else self.limits
+
     def __post_init__(self) -> None:
         if self.verdict is Verdict.NOT_RUN and not self.reason:
             raise ValueError(f"gate {self.name}: not run, but no reason given")

@@ -27,6 +27,7 @@ _RULES: dict[str, tuple[set[str], set[str], str]] = {
     ),
     "skipped": (set(), {"message", "type"}, ""),
     "failure": (set(), {"message", "type"}, ""),
+    "error": (set(), {"message", "type"}, ""),
     "system-out": (set(), set(), ""),
 }
 

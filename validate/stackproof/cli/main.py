@@ -67,7 +67,8 @@ def command(
 ) -> None:
     """Prove a commit stack, gate by gate.
 
-    Exit codes: 0 all that ran passed, 1 a gate failed, 2 usage, 5 a required gate was not run, 130 interrupted.
+    Exit codes: 0 all that ran passed, 1 a gate failed, 2 usage, 5 a required gate was not run, or no gate launched some
+    kernel of the stack although gates that launch kernels were asked for, 130 interrupted.
     """
     if context.invoked_subcommand is not None:
         require_no_options(context)

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ from rich.console import Console
 
 from patchstack.cache import cache_dir
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash
+from patchstack.git import GitCommitHash, Repository
 from patchstack.series import load_series
 from stackproof.compat.errors import MALFORMED_RULE
 from stackproof.dry_run import plan_lines
@@ -35,8 +35,9 @@ from stackproof.report.progress import watcher
 from stackproof.report.terminal import show
 from stackproof.runner import Range, Stage, run_stages
 from stackproof.target import StackCommit, Target, find_target, stack_commits
+from stackproof.unproved import unproved_kernels
 
-EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_REQUIRED_NOT_RUN = 0, 1, 2, 5
+EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOT_SHOWN = 0, 1, 2, 5
 EXIT_INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 
@@ -111,7 +112,7 @@ def run(request: Request) -> RunReport:
         CommitReport(commit.commit, commit.base, commit.title, results, trees[commit.commit], trees[commit.base])
         for commit, results in zip(commits, outcome.results, strict=False)
     ]
-    return RunReport(
+    report = RunReport(
         str(target.repository.root),
         target.base,
         target.head,
@@ -125,6 +126,35 @@ def run(request: Request) -> RunReport:
         head_tree=trees[target.head],
         command=typed(request),
     )
+    return replace(report, unproved=_unproved(report), required_not_run=_required_not_run(report, request))
+
+
+def _unproved(report: RunReport) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Of each range the kernels that nothing looked at; an interrupted run says nothing of them."""
+    if report.partial:
+        return {}
+    with Repository.open(Path(report.repository)) as repository:
+        found = {
+            (base, head): unproved_kernels(
+                repository, GitCommitHash(base), GitCommitHash(head), results, cache_dir() / "kernels"
+            )
+            for _heading, base, head, results in report.ranges()
+        }
+    return {range_: kernels for range_, kernels in found.items() if kernels}
+
+
+def _required_not_run(report: RunReport, request: Request) -> tuple[str, ...]:
+    """Each required gate that did not run, why, and what to type where it was not even selected."""
+    found = []
+    for gate in dict.fromkeys(request.require):
+        if request.only and gate not in request.only:
+            wanted = ",".join((*request.only, gate))
+            found.append(f"{gate}: not selected, --only leaves it out (next: the same command with --only {wanted})")
+            continue
+        for heading, results in report.parts():
+            reasons = [one.reason for one in results if one.name == gate and one.verdict is Verdict.NOT_RUN]
+            found += [f"{gate}{f' ({heading})' if heading else ''}: {reason}" for reason in reasons]
+    return tuple(found)
 
 
 def typed(request: Request) -> str:
@@ -148,7 +178,11 @@ def _names_of(target: Target, commits: Sequence[StackCommit]) -> set[GitCommitHa
 
 
 def exit_code(report: RunReport, required: Sequence[str]) -> int:
-    """Of a report, from its verdicts; a required gate has to have run on every commit that was judged."""
+    """Of a report, from its verdicts.
+
+    A required gate has to have run on every commit that was judged, and a kernel that the stack brings has to have been
+    launched where gates that launch kernels were asked for.
+    """
     if report.partial:
         return EXIT_INTERRUPTED
     results = [result for _, results in report.parts() for result in results]
@@ -157,7 +191,7 @@ def exit_code(report: RunReport, required: Sequence[str]) -> int:
     if report.verdict is Verdict.FAILED:
         return EXIT_FAILED
     missing = any(set(required) - _ran(results) for _, results in report.parts())
-    return EXIT_REQUIRED_NOT_RUN if missing else EXIT_PASSED
+    return EXIT_NOT_SHOWN if missing or report.unproved else EXIT_PASSED
 
 
 def selected(only: Sequence[str]) -> tuple[GateEntry, ...]:

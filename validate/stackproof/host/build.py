@@ -21,6 +21,7 @@ from stackproof.host.headers import write_files
 from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.registration import Registration, prepare_registration
 from stackproof.host.stack import KERNELS, HostStack
+from stackproof.metal.brought import kernels_brought
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal.toolchain import digest
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
@@ -57,6 +58,7 @@ class DeviceBuild:
         kernels: the Metal sources whose kernels it asks for.
         ops: overload names that run the stack's own functions.
         left_out: ops that could not be registered, one sentence each.
+        brought: kernels whose code the tree did not have before the stack, with their file.
         cache: where compiled kernels are kept.
     """
 
@@ -64,6 +66,7 @@ class DeviceBuild:
     kernels: tuple[KernelSource, ...]
     ops: tuple[str, ...]
     left_out: tuple[str, ...]
+    brought: frozenset[tuple[str, str]]
     cache: Path
 
 
@@ -110,7 +113,8 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
         partial.replace(library)
     kernels = tuple(_materialise(stack.tree, path, cache) for path in stack.kernel_sources)
     ops = tuple(op.overload for op in registration.ops)
-    return DeviceBuild(library, kernels, ops, registration.left_out, cache)
+    brought = frozenset(kernels_brought(stack.base, stack.tree, stack.kernel_sources, cache).items())
+    return DeviceBuild(library, kernels, ops, registration.left_out, brought, cache)
 
 
 def _materialise(tree: Tree, path: str, cache: Path) -> KernelSource:

@@ -14,8 +14,9 @@ from typing import Any
 
 from patchstack.errors import PatchstackError
 from stackproof.host.build import DeviceBuild, KernelSource
+from stackproof.host.calls import CallLog
 from stackproof.host.dispatch import Problem, check_dispatch
-from stackproof.host.interface import FIND, NOTE, RUN, Dispatch, SlotKind
+from stackproof.host.interface import CALL, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
 from stackproof.metal.library import detector_bits
@@ -49,6 +50,7 @@ class StandinDevice:
         watched: run kernels with all detectors; slow.
         findings: everything noticed so far.
         launches: host names of the kernels launched so far.
+        log: counts launches and calls.
         before_run: called with each dispatch before it is run, for tests.
         trace: told of what is done; ``None`` where nobody asks.
     """
@@ -65,6 +67,7 @@ class StandinDevice:
         self.watched = False
         self.findings: list[Finding] = []
         self.launches: list[str] = []
+        self.log = CallLog({kernel for kernel, _path in build.brought})
         self.before_run: Callable[[Dispatch], None] = lambda dispatch: None
         self._build = build
         self._libraries: dict[tuple[KernelSource, bool], NativeLibrary] = {}
@@ -75,7 +78,7 @@ class StandinDevice:
             for number, (name, *_rest) in enumerate(self._library(source, watched=False).build.kernels)
         }
         self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
-        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note))
+        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call))
         self._interface.standin_connect(*self._callbacks)
 
     @property
@@ -128,6 +131,9 @@ class StandinDevice:
     def _note(self, rule: bytes, message: bytes) -> None:
         self.findings.append(Finding(message.decode(errors="replace"), rule=rule.decode()))
 
+    def _call(self, op: bytes, event: int) -> None:
+        self.log.told(op.decode(), CallEvent(event))
+
     def _run(self, raw: Any, message: int, room: int) -> int:
         """Called by the encoder; an exception must not pass through it."""
         try:
@@ -149,6 +155,7 @@ class StandinDevice:
         self.launches.append(dispatch.kernel)
         if self.trace:
             self.trace.launch(dispatch.kernel)
+        self.log.launched(dispatch.kernel)
         self.before_run(dispatch)
         problems = check_dispatch(signature, dispatch)
         self.findings += [_about(problem, dispatch.kernel, kernel.source.path, signature.line) for problem in problems]

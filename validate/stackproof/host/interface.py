@@ -44,6 +44,16 @@ class RawDispatch(ctypes.Structure):
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawDispatch), ctypes.c_void_p, ctypes.c_uint64)
 FIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 NOTE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+CALL = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int)
+
+
+class CallEvent(enum.IntEnum):
+    """``enum standin_event``."""
+
+    BEGUN = 0
+    RETURNED = 1
+    RAISED = 2
+    ON_CPU = 3
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import types
 import unittest
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +26,7 @@ import torch
 from stackproof.host.build import DeviceBuild
 from stackproof.host.trace import Trace, trace_path
 from stackproof.host.worker import device_of
+from stackproof.launches import Launches
 from stackproof.model import Finding
 
 TEST_FILE = "test/test_mps.py"
@@ -82,12 +83,14 @@ class ChunkResult:
         findings: what the device noticed, with the test.
         seconds: wall time.
         problem: why the tests could not be loaded; empty where they could.
+        counts: launches by kernel, calls by op.
     """
 
     outcomes: tuple[TestOutcome, ...] = ()
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     problem: str = ""
+    counts: Launches = field(default_factory=Launches)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ class MpsTests:
             return ChunkResult(problem=f"{type(error).__name__}: {error}")
         result, findings = _Recorder(), list[Finding]()
         device = device_of(self.build) if self.build else None
+        if device:
+            device.log.take()
         trace = Trace(trace_path(self.traces, chunk.label))
         for name in (one for one in sorted(tests)[chunk.number :: chunk.of] if one not in chunk.without):
             trace.begin(name)
@@ -129,7 +134,12 @@ class MpsTests:
                 tests[name].run(result)
             noticed = device.take_findings() if device else ()
             findings += [replace(one, details={**one.details, TEST: name}) for one in noticed]
-        return ChunkResult(tuple(result.outcomes), tuple(findings), time.monotonic() - started)
+        return ChunkResult(
+            outcomes=tuple(result.outcomes),
+            findings=tuple(findings),
+            seconds=time.monotonic() - started,
+            counts=device.log.take() if device else Launches(),
+        )
 
 
 class _Recorder(unittest.TestResult):

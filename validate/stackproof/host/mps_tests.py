@@ -11,9 +11,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
@@ -38,6 +39,8 @@ from stackproof.host.mps_child import (
 from stackproof.host.run import why_not_here
 from stackproof.host.stack import HostStack
 from stackproof.host.trace import Doing, last_of, trace_path
+from stackproof.host.watched import fallback_findings
+from stackproof.launches import DETAIL, NOT_COUNTED, Launches, looked_at, never_launched
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
@@ -174,11 +177,13 @@ class _Collected:
         outcomes: one for each test.
         findings: what the device noticed, and tests that took their process down.
         problem: why the tests could not be loaded; empty where they could.
+        counts: launches by kernel, calls by op.
     """
 
     outcomes: list[TestOutcome] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     problem: str = ""
+    counts: Launches = field(default_factory=Launches)
 
 
 def _collected(context: GateContext, tests: MpsTests) -> _Collected:
@@ -198,6 +203,7 @@ def _collected(context: GateContext, tests: MpsTests) -> _Collected:
                 else:
                     seen.outcomes += answer.outcomes
                     seen.findings += answer.findings
+                    seen.counts.add(answer.counts)
                     done += 1
                 context.progress(done, shares, f"{len(seen.outcomes)} tests")
             waiting = again
@@ -225,6 +231,7 @@ def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult
     excused, noticed = _failing_below(context, seen)
     findings = [*(_finding(one, excused) for one in outcomes if one.status in ("failed", "stale")), *noticed]
     count = {status: sum(one.status == status for one in outcomes) for status in STATUSES}
+    findings += _about_kernels(context, seen.counts, tests.build)
     crashes = sum(finding.rule == "crash" and finding.fails for finding in findings)
     failed = count["failed"] - len(excused) + count["stale"] + crashes
     fails = bool(failed) or any(finding.fails for finding in findings)
@@ -239,10 +246,23 @@ def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult
             "device": "mps" if tests.build is None else "stand-in",
             "patterns": list(tests.patterns),
             "failing_below": sorted(excused),
+            DETAIL: _looked_at(seen.counts, tests.build),
             **count,
         },
         limits=() if tests.build is None else STANDIN_LIMITS,
     )
+
+
+def _about_kernels(context: GateContext, counts: Launches, build: DeviceBuild | None) -> list[Finding]:
+    """Calls that ended on the CPU, and what the tests do not reach, which another gate may."""
+    if build is None:
+        return []
+    not_reached = never_launched(counts, dict(build.brought), fails=False, gate=NAME)
+    return [*fallback_findings(counts, stack_of(context), build, context.options), *not_reached]
+
+
+def _looked_at(counts: Launches, build: DeviceBuild | None) -> Mapping[str, Any]:
+    return NOT_COUNTED if build is None else looked_at(counts, dict(build.brought), build.ops)
 
 
 def _failing_below(context: GateContext, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:

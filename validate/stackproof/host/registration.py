@@ -6,6 +6,7 @@ under the installed torch's schema: an op whose schema differs between the two i
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -16,10 +17,14 @@ from typing import Any
 import torch
 import yaml
 
+from patchstack.errors import TreeError
+from stackproof.host.clang import STANDIN
 from stackproof.host.headers import once, run_torchgen
 from stackproof.host.stack import OpEntry
 from stackproof.metal.toolchain import digest
 
+_COUNTED = STANDIN / "counted.h"
+_REGISTERED = re.compile(r'm\.impl\("([\w.]+)",\s*TORCH_FN\(([\w:]+)\)\)')
 _KEPT = ("_native.h", "_meta.h", "_mps_dispatch.h")
 
 
@@ -58,7 +63,7 @@ def prepare_registration(entries: Sequence[OpEntry], cache: Path) -> Registratio
             left_out.append(f"{entry.overload}: torch {torch.__version__} has it as {installed}")
         else:
             ops.append(entry)
-    key = digest(torch.__version__, *(part for op in ops for part in (op.schema, op.function)))
+    key = digest(torch.__version__, _COUNTED.read_bytes(), *(part for op in ops for part in (op.schema, op.function)))
     folder = once(cache / "registrations" / key, lambda target: _generate(packaged, known, ops, target))
     return Registration(folder, tuple(sorted(folder.glob("RegisterMPS_*.cpp"))), tuple(ops), tuple(left_out))
 
@@ -91,7 +96,19 @@ def _generate(packaged: Path, known: list[dict[str, Any]], ops: Sequence[OpEntry
             if header.name.endswith(_KEPT):
                 shutil.copy(header, target / "ATen/ops")
         for path in output.glob("RegisterMPS_*.cpp"):
-            shutil.copy(path, target)
+            (target / path.name).write_text(_COUNTED.read_text() + _with_counted_calls(path.read_text()))
+
+
+def _with_counted_calls(text: str) -> str:
+    """Generated registrations in which each function tells when it is called.
+
+    Raises:
+        TreeError: torchgen does not write registrations as it did in every release so far.
+    """
+    counted, number = _REGISTERED.subn(r'm.impl("\1", TORCH_FN((::standin::Counted<"\1", &\2>::call)))', text)
+    if number != text.count("m.impl("):
+        raise TreeError("the installed torchgen writes registrations in a way that is not known here")
+    return counted
 
 
 def _only(known: list[dict[str, Any]], ops: Sequence[OpEntry]) -> list[dict[str, Any]]:

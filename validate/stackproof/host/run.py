@@ -19,8 +19,10 @@ from stackproof.host.below import BelowHost, case_of, crash_of
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import stack_of
 from stackproof.host.outcomes import Outcome, run_scenarios
-from stackproof.host.scenarios import DETERMINISTIC, Scenario, host_proof_for
+from stackproof.host.scenarios import DETERMINISTIC, HostProof, Scenario, host_proof_for
+from stackproof.host.watched import fallback_findings
 from stackproof.host.worker import NOT_LOADED, Ran
+from stackproof.launches import DETAIL, Launches, looked_at, never_launched
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops.selection import named_ops
@@ -42,6 +44,7 @@ class _Collected:
     cases: int = 0
     failed: int = 0
     launches: int = 0
+    counts: Launches = field(default_factory=Launches)
     worst: float | None = None
     findings: list[Finding] = field(default_factory=list)
     rows: list[dict[str, object]] = field(default_factory=list)
@@ -91,7 +94,17 @@ class HostRunGate:
             outcomes.append((scenario, outcome))
         for scenario, outcome in BelowHost(context, stack).noted(outcomes):
             _collect(collected, scenario, outcome)
+        collected.findings += fallback_findings(collected.counts, stack, build, context.options)
+        if kinds is None and not any(finding.rule == "crash" for finding in collected.findings):
+            collected.findings += _not_reached(collected.counts, build, proofs, all_ops=len(proofs) == len(ops))
         return _result(collected, build, started)
+
+
+def _not_reached(counts: Launches, build: DeviceBuild, proofs: Sequence[HostProof], *, all_ops: bool) -> list[Finding]:
+    """The stack's kernels that were not launched; with a proof of every op, that is a fault of host file or kernels."""
+    brought = dict(build.brought)
+    reasons = {kernel: next(filter(None, (one.out_of_reach(kernel) for one in proofs)), "") for kernel in brought}
+    return never_launched(counts, brought, fails=all_ops, gate=NAME, out_of_reach=reasons.__getitem__)
 
 
 def _not_loaded(answer: Ran) -> str:
@@ -138,6 +151,7 @@ def _collect(collected: _Collected, scenario: Scenario, outcome: Outcome) -> Non
     collected.cases += len(answer.cases) + raised
     collected.failed += len(failed) + raised
     collected.launches += answer.launches
+    collected.counts.add(answer.counts)
     errors = [case.error for case in answer.cases if case.error is not None]
     if errors:
         collected.worst = max(errors) if collected.worst is None else max(collected.worst, *errors)
@@ -194,6 +208,7 @@ def _result(collected: _Collected, build: DeviceBuild, started: float) -> GateRe
             "scenarios": sorted(collected.rows, key=lambda row: str(row["scenario"])),
             "launches": collected.launches,
             "ops": list(build.ops),
+            DETAIL: looked_at(collected.counts, dict(build.brought), build.ops),
         },
         limits=LIMITS,
     )

@@ -63,6 +63,10 @@ class HostProof(Protocol):
         """All of them, the most telling first."""
         ...
 
+    def out_of_reach(self, kernel: str) -> str:
+        """Why no scenario can launch a kernel of the op's sources; empty where one has to."""
+        ...
+
     def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
         """Run one; a wrong value is a problem of its case, not an exception."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from stackproof.host.build import DeviceBuild
 from stackproof.host.device import StandinDevice
 from stackproof.host.scenarios import HostCase, Scenario, host_proof_for
 from stackproof.host.trace import Trace, trace_path
+from stackproof.launches import Launches
 from stackproof.model import Finding
 
 # The device lacks something that a host file asks for.
@@ -29,12 +30,14 @@ class Ran:
         findings: what the device noticed, and what went wrong outside any case.
         launches: how many kernels were launched.
         seconds: wall time in the worker.
+        counts: launches by kernel, calls by op.
     """
 
     cases: tuple[HostCase, ...]
     findings: tuple[Finding, ...]
     launches: int
     seconds: float
+    counts: Launches = field(default_factory=Launches)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class ScenarioRunner:
             return Ran((), (Finding(str(error), rule=NOT_LOADED),), 0, time.monotonic() - started)
         launched = len(device.launches)
         device.trace = Trace(trace_path(self.traces, scenario.label))
+        device.log.take()
         try:
             proof = host_proof_for(scenario.op)
             assert proof is not None
@@ -71,7 +75,7 @@ class ScenarioRunner:
             findings.append(Finding(message, rule="raised", details=details))
         findings += device.take_findings()
         launches = len(device.launches) - launched
-        return Ran(cases, tuple(findings), launches, time.monotonic() - started)
+        return Ran(cases, tuple(findings), launches, time.monotonic() - started, device.log.take())
 
 
 @cache

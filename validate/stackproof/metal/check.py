@@ -92,6 +92,11 @@ def metal_versions(tree: Tree) -> tuple[str, ...]:
     return tuple(sorted(found)) or DEFAULT_VERSIONS
 
 
+def touched_sources(base: Tree, head: Tree) -> list[str]:
+    """The ``.metal`` files of the head that differ from the base, themselves or in what they include."""
+    return _touched(base, head, _included_files(head))
+
+
 def _included_files(tree: Tree) -> dict[str, dict[str, bytes]]:
     """Every ``.metal`` of the MPS backend, with the files it is made of."""
     sources = [path for path in tree.walk(KERNELS) if path.endswith(".metal")]

@@ -5,6 +5,7 @@ The same test text runs on an Apple GPU: ``library.kernel(*tensors, threads=...,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,7 @@ class MetalLibrary:
     Attributes:
         mode: what is watched; may be changed between calls to another mode of the same build.
         seed: of the permuted schedules.
+        launches: how often each kernel was launched, by host name.
         flush_denormals: whether single-precision results below the normal range become zero, as on the GPU.
     """
 
@@ -46,6 +48,7 @@ class MetalLibrary:
         self._reports: list[Report] = []
         self._undefined: list[Any] = []
         self.traffic: dict[str, int] = {}
+        self.launches: Counter[str] = Counter()
 
     @property
     def kernel_names(self) -> list[str]:
@@ -146,6 +149,7 @@ class MetalKernel:
         grid, group = dispatch_size(self.signature, packed, threads, group_size)
         if 0 in grid:
             return
+        self._library.launches[self.signature.kernel] += 1
         self._run(packed, grid, group, resources)
 
     def _run(

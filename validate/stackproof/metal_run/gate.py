@@ -14,6 +14,9 @@ from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.launches import DETAIL, Launches, looked_at, never_launched
+from stackproof.metal.brought import kernels_brought
+from stackproof.metal.errors import CompileError
 from stackproof.metal.toolchain import find_toolchain
 from stackproof.metal_run.below import Below, problem_of
 from stackproof.metal_run.pool import Died, run_tasks
@@ -46,6 +49,8 @@ class _Collected:
     cases: int = 0
     failed: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
+    counts: Launches = field(default_factory=Launches)
+    brought: Mapping[str, str] = field(default_factory=dict)
 
 
 class MetalRunGate:
@@ -75,10 +80,11 @@ class MetalRunGate:
                 return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
             theirs = _sources_below(context, proofs)
             sources = {proof.op: _materialise(context, proof, theirs.get(proof.op)) for proof in proofs}
+            brought = _brought(context, proofs)
         except PatchstackError as error:
             return _result([Finding(str(error), path=error.where, rule="not-run")], started)
         unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
-        collected = _Collected(findings=list(unproved))
+        collected = _Collected(findings=list(unproved), brought=brought)
         tasks = list(_tasks(proofs, sources, context.options))
         if not any(task.unit for task in tasks):
             return GateResult(NAME, Verdict.NOT_RUN, reason="no batch of cases matches the options", limits=LIMITS)
@@ -91,6 +97,10 @@ class MetalRunGate:
             asked = [task for task, _ in answers if (task.op, task.run_mode) == (proof.op, PLAIN) and task.unit]
             small = (Task(proof.op, PLAIN, unit) for unit in proof.units(full=False))
             collected.findings += below.judged(proof, found, asked, small=small)
+        crashed = any(one.rule == "crash" and one.fails for one in collected.findings)
+        if _is_whole(context.options) and not crashed:  # what was given up is said already
+            all_ops = len(proofs) == len(ops)
+            collected.findings += never_launched(collected.counts, brought, fails=all_ops, gate=NAME)
         return _result(_merged(collected.findings), started, collected)
 
 
@@ -115,6 +125,20 @@ def _answers(
 
 def _run(tasks: Sequence[Task], below: Below) -> Iterator[tuple[Task, Done | Died]]:
     return run_tasks(tasks, below.setup, jobs=below.context.jobs, timeout=below.timeout)
+
+
+def _brought(context: GateContext, proofs: Sequence[OpProof]) -> Mapping[str, str]:
+    """The kernels that the stack brings to the sources of the ops; none where their own compilation will say more."""
+    head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
+    try:
+        return kernels_brought(base, head, sorted({proof.source for proof in proofs}), context.cache / NAME)
+    except CompileError:
+        return {}
+
+
+def _is_whole(options: Mapping[str, Any]) -> bool:
+    """Whether the whole matrix of each op is run, which has to reach every kernel."""
+    return not (options.get("match") or options.get("small")) and PLAIN in (options.get("run_modes") or RUN_MODES)
 
 
 def _without_proof(op: str) -> Finding:
@@ -184,6 +208,7 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
     collected.cases += len(results)
     collected.peaks[answer.process] = answer.peak_bytes
     collected.findings += answer.findings
+    collected.counts.add(answer.counts)
     if task.unit and any(finding.rule == CALL_FAILED and finding.fails for finding in answer.findings):
         collected.cases += task.unit.cases
         collected.failed += task.unit.cases
@@ -248,6 +273,7 @@ def _result(findings: Sequence[Finding], started: float, collected: _Collected |
             "table": [row.as_json() for row in rows],
             "text": render(rows),
             "peak_bytes": peak_bytes() + sum(seen.peaks.values()),
+            DETAIL: looked_at(seen.counts, seen.brought),
         },
         limits=LIMITS,
     )

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import current_process
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from patchstack.errors import PatchstackError
+from stackproof.launches import Launches
 from stackproof.metal import (
     ALL_DETECTORS,
     CompileError,
@@ -94,6 +95,7 @@ class Done:
         process: name of the worker.
         peak_bytes: largest resident size of the worker so far.
         kernels: host names of the kernels that a unit would launch, where that was asked.
+        counts: launches by kernel.
     """
 
     results: tuple[CaseResult, ...] = ()
@@ -102,6 +104,7 @@ class Done:
     process: str = ""
     peak_bytes: int = 0
     kernels: tuple[str, ...] = ()
+    counts: Launches = field(default_factory=Launches)
 
 
 CALL_FAILED = "call-failed"
@@ -125,19 +128,20 @@ class Setup:
         started = time.monotonic()
         torch.set_num_threads(1)
         results: tuple[CaseResult, ...] = ()
+        counts = Launches()
         try:
             if task.lists:
                 return Done(kernels=self._listed(task))
-            results, findings = self._run(task)
+            results, findings = self._run(task, counts)
         except PatchstackError as error:
             findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule=CALL_FAILED),)
         except Exception as error:  # whatever a kernel call raises is a finding, the other units still run
             details = {"traceback": traceback.format_exc()}
             message = f"{task.label}: {type(error).__name__}: {error}"
             findings = (Finding(message, path=self.sources[task.op].source, rule=CALL_FAILED, details=details),)
-        return Done(results, findings, time.monotonic() - started, current_process().name, peak_bytes())
+        return Done(results, findings, time.monotonic() - started, current_process().name, peak_bytes(), counts=counts)
 
-    def _run(self, task: Task) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
+    def _run(self, task: Task, counts: Launches) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
         source = self.sources[task.op]
         library = library_of(source, self.cache, RUN_MODES[task.run_mode])
         if isinstance(library, CompileError):
@@ -148,10 +152,12 @@ class Setup:
         proof = proof_for(task.op)
         assert proof is not None
         library.clear_reports()
+        library.launches.clear()
         kernels = Kernels(library, source.headers, library.mark_undefined)
         if task.unit.compares:
             kernels = replace(kernels, before=kernels if task.alone else _before(source, self.cache))
         results = tuple(proof.run(task.unit, kernels))
+        counts.kernels.update({(task.op, kernel): number for kernel, number in library.launches.items()})
         return results, _reported(library, source, task)
 
     def _listed(self, task: Task) -> tuple[str, ...]:

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from stackproof.launches import launch_lines
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report.error_rows import ErrorRow, error_rows, groups
 from stackproof.report.html_details import details, plot, summary
 from stackproof.report.model import RunReport
 from stackproof.report.style import STYLE
 from stackproof.report.svg import error_plot, legend, time_plot
-from stackproof.report.text import PARTIAL, counted_findings, row_cells, table_text
+from stackproof.report.text import PARTIAL, counted_findings, row_cells, table_text, unproved_lines
 
 
 def render(report: RunReport) -> str:
     """The document, ending with a line feed."""
-    title = f"validate-stack: {report.verdict.value}"
+    title = f"validate-stack: {report.outcome}"
     body = "\n".join(_body(report))
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -30,8 +31,10 @@ def render(report: RunReport) -> str:
 
 
 def _body(report: RunReport) -> Iterator[str]:
-    yield f"<h1>validate-stack {_badge(report.verdict)}</h1>"
+    yield f"<h1>validate-stack {_badge(report.outcome)}</h1>"
     yield f"<p>{escape(report.headline)}</p>"
+    for line in (*unproved_lines(report), *(f"required but not run: {one}" for one in report.required_not_run)):
+        yield f'<p class="partial">{escape(line)}</p>'
     yield _facts(report)
     if report.partial:
         yield f'<p class="partial">{PARTIAL[0].upper()}{PARTIAL[1:]}. What it did not get to is marked as not run.</p>'
@@ -44,7 +47,7 @@ def _body(report: RunReport) -> Iterator[str]:
     yield from _gates(report.results, "")
     for number, commit in enumerate(report.commits, 1):
         if not report.is_whole(commit):
-            yield f"<h2>Commit {number}: {escape(commit.title)} {_badge(commit.verdict)}</h2>"
+            yield f"<h2>Commit {number}: {escape(commit.title)} {_badge(report.outcome_of(commit))}</h2>"
             yield _summary(commit.results, f"c{number}-")
             yield from _gates(commit.results, f"c{number}-")
 
@@ -89,9 +92,9 @@ def _summary_row(result: GateResult, anchor: str) -> str:
 
 
 def _limits(result: GateResult) -> str:
-    if not result.limits:
+    if not result.shown_limits:
         return ""
-    items = "".join(f"<li>{escape(limit)}</li>" for limit in result.limits)
+    items = "".join(f"<li>{escape(limit)}</li>" for limit in result.shown_limits)
     return f'<div class="limits">Not shown by this:<ul>{items}</ul></div>'
 
 
@@ -118,6 +121,7 @@ def _matrix_cell(result: GateResult | None, anchor: str) -> str:
 def _gate(result: GateResult, anchor: str) -> Iterator[str]:
     yield f'<h3 id="{anchor}{escape(result.name)}">{escape(result.name)} {_badge(result.verdict)}</h3>'
     yield summary(result)
+    yield from (f"<p>{escape(line)}</p>" for line in launch_lines(result))
     yield _findings(result.findings)
     rows = error_rows(result)
     unit = str(result.details.get("error_unit", "the gate's unit"))
@@ -178,5 +182,6 @@ def _finding(finding: Finding) -> str:
     )
 
 
-def _badge(verdict: Verdict) -> str:
-    return f'<span class="badge {verdict.value.replace(" ", "-")}">{verdict.value}</span>'
+def _badge(verdict: Verdict | str) -> str:
+    text = verdict.value if isinstance(verdict, Verdict) else verdict
+    return f'<span class="badge {text.replace(" ", "-")}">{text}</span>'

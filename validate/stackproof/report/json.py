@@ -8,16 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stackproof.model import Finding, GateResult
-from stackproof.report.model import CommitReport, RunReport, overall
+from stackproof.report.model import CommitReport, RunReport
 
 
 def as_json(report: RunReport) -> dict[str, Any]:
     """The whole run as plain data.
 
-    ``verdict`` counts every commit; ``gates`` are those of the whole range, ``commits`` those of each commit.
+    ``verdict`` counts every commit, and is "unproved" where no gate failed and the stack has kernels that none
+    launched; ``gates`` are those of the whole range, ``commits`` those of each commit.
     """
     return {
-        "verdict": report.verdict.value,
+        "verdict": report.outcome,
+        "unproved": [
+            {"base": base, "head": head, "kernels": list(kernels)} for (base, head), kernels in report.unproved.items()
+        ],
+        "required_not_run": list(report.required_not_run),
         "partial": report.partial,
         "repository": report.repository,
         "base": report.base,
@@ -29,7 +34,7 @@ def as_json(report: RunReport) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         "environment": dict(report.environment),
         "gates": [_gate(result) for result in report.results],
-        "commits": [_commit(commit) for commit in report.commits],
+        "commits": [_commit(commit, report.outcome_of(commit)) for commit in report.commits],
     }
 
 
@@ -51,14 +56,14 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _commit(commit: CommitReport) -> dict[str, Any]:
+def _commit(commit: CommitReport, outcome: str) -> dict[str, Any]:
     return {
         "commit": commit.commit,
         "base": commit.base,
         "tree": commit.tree,
         "base_tree": commit.base_tree,
         "title": commit.title,
-        "verdict": overall(commit.results).value,
+        "verdict": outcome,
         "gates": [_gate(result) for result in commit.results],
     }
 

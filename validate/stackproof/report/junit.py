@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
+from stackproof.launches import launch_lines
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report.model import RunReport
-from stackproof.report.text import finding_text, table_text
+from stackproof.report.text import finding_text, table_text, unproved_lines
 
 # What XML 1.0 does not allow, escaped or not.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,6 +27,9 @@ def render(report: RunReport) -> str:
     for heading, results in report.parts():
         for result in results:
             suites.append(_suite(result, heading, report))
+    missing = [*unproved_lines(report), *(f"required but not run: {one}" for one in report.required_not_run)]
+    if missing:
+        suites.append(_of_the_run(missing))
     for count in ("tests", "failures", "errors"):
         suites.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
     ElementTree.indent(suites)
@@ -55,6 +59,18 @@ def _suite(result: GateResult, heading: str, report: RunReport) -> ElementTree.E
     return suite
 
 
+def _of_the_run(missing: Sequence[str]) -> ElementTree.Element:
+    """What the run as a whole lacks, as a suite of errors: no test failed, yet it is no pass."""
+    count = str(len(missing))
+    suite = ElementTree.Element("testsuite", name="the whole run", tests=count, failures="0", errors=count, skipped="0")
+    for text in missing:
+        name = text.partition(":")[0]
+        case = ElementTree.SubElement(suite, "testcase", name=_clean(name), classname="the whole run", time="0.000")
+        ElementTree.SubElement(case, "error", message=_clean(text), type="unproved").text = _clean(text)
+    suite.set("time", "0.000")
+    return suite
+
+
 def _properties(result: GateResult, report: RunReport) -> dict[str, str]:
     facts = {
         "verdict": result.verdict.value,
@@ -66,7 +82,7 @@ def _properties(result: GateResult, report: RunReport) -> dict[str, str]:
     }
     if result.worst_error is not None:
         facts["worst_error"] = f"{result.worst_error:g}"
-    return facts | {f"limit.{number}": limit for number, limit in enumerate(result.limits, 1)}
+    return facts | {f"limit.{number}": limit for number, limit in enumerate(result.shown_limits, 1)}
 
 
 def _cases(result: GateResult, name: str) -> Iterator[ElementTree.Element]:
@@ -98,9 +114,10 @@ def _place(finding: Finding) -> str:
 
 
 def _notes(result: GateResult) -> Iterator[str]:
+    yield from launch_lines(result)
     yield from table_text(result)
     yield from (finding_text(finding) for finding in result.findings if not finding.fails)
-    yield from (f"not shown by this: {limit}" for limit in result.limits)
+    yield from (f"not shown by this: {limit}" for limit in result.shown_limits)
 
 
 def _seconds(seconds: float) -> str:

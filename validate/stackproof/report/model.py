@@ -6,7 +6,11 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stackproof.launches import named
 from stackproof.model import GateResult, Verdict
+
+UNPROVED = "unproved"
+"""What a run is whose gates did not fail, but launched none of some kernels of the stack."""
 
 
 def headline(results: Sequence[GateResult]) -> str:
@@ -71,6 +75,9 @@ class RunReport:
         base_tree: id of the tree of ``base``: a message may change a commit's id, its tree stays.
         head_tree: id of the tree of ``head``.
         command: what was typed, without what is of this machine only (paths, processes at once).
+        unproved: by base and head, the kernels that a range brings and no gate launched, where gates that execute
+            kernels were asked for; ranges without such kernels are left out.
+        required_not_run: gates that had to run and did not, each with the reason.
     """
 
     repository: str
@@ -85,6 +92,8 @@ class RunReport:
     base_tree: str = ""
     head_tree: str = ""
     command: str = ""
+    unproved: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    required_not_run: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -92,19 +101,39 @@ class RunReport:
         return overall([result for _, results in self.parts() for result in results])
 
     @property
+    def outcome(self) -> str:
+        """The verdict of the gates in words, or "unproved" where none failed but some kernels were not launched."""
+        return UNPROVED if self.unproved and self.verdict is not Verdict.FAILED else self.verdict.value
+
+    def outcome_of(self, commit: CommitReport) -> str:
+        """The same of one commit."""
+        missing = self.unproved.get((commit.base, commit.commit))
+        return UNPROVED if missing and commit.verdict is not Verdict.FAILED else commit.verdict.value
+
+    @property
     def headline(self) -> str:
         """The verdict with what it rests on, of the range and every commit together."""
-        return headline([result for _, results in self.parts() for result in results])
+        gates = headline([result for _, results in self.parts() for result in results])
+        if self.outcome != UNPROVED:
+            return gates
+        kernels = list(dict.fromkeys(kernel for part in self.unproved.values() for kernel in part))
+        return f"{UNPROVED}: kernel {named(kernels)}; the gates alone: {gates}"
 
     def parts(self) -> Iterator[tuple[str, Sequence[GateResult]]]:
         """Each commit's results under a heading, then those of the whole range under an empty one.
 
         The only commit of a stack is the whole range, and not told twice.
         """
+        for heading, _base, _head, results in self.ranges():
+            yield heading, results
+
+    def ranges(self) -> Iterator[tuple[str, str, str, Sequence[GateResult]]]:
+        """The parts with the base and the head of each."""
         for number, commit in enumerate(self.commits, 1):
             if not self.is_whole(commit):
-                yield f"commit {number}/{len(self.commits)} {commit.commit[:12]} {commit.title}", commit.results
-        yield "", self.results
+                heading = f"commit {number}/{len(self.commits)} {commit.commit[:12]} {commit.title}"
+                yield heading, commit.base, commit.commit, commit.results
+        yield "", self.base, self.head, self.results
 
     def is_whole(self, commit: CommitReport) -> bool:
         """Whether a commit is the whole range."""

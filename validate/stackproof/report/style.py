@@ -25,7 +25,7 @@ dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: 0 16px; m
 dl.facts dt { color: var(--dim); } dl.facts dd { margin: 0; overflow-wrap: anywhere; }
 .badge { border: 1.5px solid currentColor; border-radius: 12px; display: inline-block; font-size: 13px;
   font-weight: 600; line-height: 1.4; padding: 1px 10px; white-space: nowrap; vertical-align: middle; }
-.passed { color: var(--passed); } .failed { color: var(--failed); } .not-run { color: var(--not-run); }
+.passed { color: var(--passed); } .failed { color: var(--failed); } .not-run, .unproved { color: var(--not-run); }
 .partial { border: 1px solid var(--not-run); border-radius: 6px; color: var(--not-run); padding: 8px 12px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; width: 100%; }

@@ -27,7 +27,8 @@ def show(report: RunReport, console: Console, *, verbose: bool = False) -> None:
         for result in results:
             _print_remarks(result, console, verbose=verbose)
     for line in closing_lines(report):
-        console.print(Text(line, style=_STYLES[report.verdict]))
+        style = _STYLES[report.verdict if report.outcome == report.verdict.value else Verdict.NOT_RUN]
+        console.print(Text(line, style=style))
 
 
 def _table(results: Sequence[GateResult], title: str) -> Table:

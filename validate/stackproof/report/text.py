@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from stackproof.launches import launch_lines
 from stackproof.model import Finding, GateResult, Verdict
-from stackproof.report.model import RunReport, headline
+from stackproof.report.model import UNPROVED, RunReport, headline
 
 _SHOWN_FINDINGS = 20
 _SHOWN_TABLE_LINES = 40
@@ -48,20 +49,32 @@ def row_cells(result: GateResult) -> tuple[str, str, str, str, str, str]:
 
 
 def remark_lines(result: GateResult, *, verbose: bool = False) -> Iterator[str]:
-    """A gate's table, findings and limits."""
+    """What a gate looked at, its table, findings and limits."""
+    yield from (f"{result.name}: {line}" for line in launch_lines(result))
     unit = result.details.get("error_unit")
     if unit and result.worst_error is not None:
         yield f"{result.name}: the worst error is in units of {unit}"
     yield from _table_lines(result, verbose=verbose)
     yield from _finding_lines(result, verbose=verbose)
-    yield from (f"{result.name}: not shown by this: {limit}" for limit in result.limits)
+    yield from (f"{result.name}: not shown by this: {limit}" for limit in result.shown_limits)
 
 
 def closing_lines(report: RunReport) -> Iterator[str]:
     """The last lines of every report."""
     if report.partial:
         yield PARTIAL
+    yield from unproved_lines(report)
+    yield from (f"required but not run: {one}" for one in report.required_not_run)
     yield f"verdict: {report.headline}"
+
+
+def unproved_lines(report: RunReport) -> Iterator[str]:
+    """The kernels that no gate launched, of each part of the report that has some, all of them named."""
+    for heading, base, head, _results in report.ranges():
+        kernels = report.unproved.get((base, head))
+        if kernels:
+            where = f" ({heading})" if heading else ""
+            yield f"{UNPROVED}: kernel {', '.join(kernels)}: no gate launched what the stack brings{where}"
 
 
 def table_text(result: GateResult) -> list[str]:

@@ -13,6 +13,7 @@ struct Callbacks {
   standin_run run = nullptr;
   standin_find find = nullptr;
   standin_note note = nullptr;
+  standin_call call = nullptr;
 };
 Callbacks& callbacks();
 void note(const char* rule, const std::string& message);

@@ -26,8 +26,13 @@ static std::atomic<uint8_t> poison{0xff};
 } // namespace standin
 
 extern "C" {
-void standin_connect(standin_run run, standin_find find, standin_note note) {
-  standin::callbacks() = {run, find, note};
+void standin_told_of_call(const char* op, int event) {
+  if (standin::callbacks().call) {
+    standin::callbacks().call(op, event);
+  }
+}
+void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call) {
+  standin::callbacks() = {run, find, note, call};
 }
 void standin_set_poison(uint8_t byte) {
   standin::poison = byte;

@@ -36,7 +36,12 @@ typedef int (*standin_find)(const char* kernel);
 // Something that is wrong but does not stop the call: a rule and a sentence.
 typedef void (*standin_note)(const char* rule, const char* message);
 
-void standin_connect(standin_run run, standin_find find, standin_note note);
+// A call of an op: that it began in this thread, and how it ended.
+enum standin_event { STANDIN_BEGUN, STANDIN_RETURNED, STANDIN_RAISED, STANDIN_ON_CPU };
+typedef void (*standin_call)(const char* op, int event);
+
+void standin_told_of_call(const char* op, int event);
+void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call);
 // What fresh memory is filled with: 0xff is NaN in every float format, 0x3f an ordinary number.
 void standin_set_poison(uint8_t byte);
 #ifdef __cplusplus

@@ -157,9 +157,15 @@ const Tensor& resize(const Tensor& tensor, IntArrayRef sizes, std::optional<Memo
   }
   return tensor;
 }
+// As native_functions.yaml has it: without the namespace, which is aten.
+std::string overload_of(const c10::OperatorHandle& op) {
+  const std::string name = c10::toString(op.operator_name());
+  return name.substr(name.rfind(':') + 1);
+}
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const bool outer = std::exchange(in_fallback, true);
   const auto restore = c10::make_scope_exit([outer] { in_fallback = outer; });
+  standin_told_of_call(overload_of(op).c_str(), STANDIN_ON_CPU);
   native::cpu_fallback(op, stack);
 }
 

@@ -145,3 +145,8 @@ def params_layout(headers: tuple[bytes, ...], name: str, *arguments: Argument) -
         PatchstackError: see :meth:`StructTable.layout`.
     """
     return StructTable(*headers).layout(name, *arguments)
+
+
+def is_wide(kernel: str) -> bool:
+    """Whether a kernel is for offsets of 64 bits, by its host name: ours end in that, upstream's have it inside."""
+    return kernel.endswith("_int64") or "_i64_" in kernel
