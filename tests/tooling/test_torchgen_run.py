@@ -91,6 +91,14 @@ def test_a_torchgen_that_fails_is_one_short_sentence(tmp_path: Path, init: str, 
     assert "\n" not in caught.value.problem
 
 
+def test_a_refused_entry_is_torchgens_own_sentence_and_its_line(tmp_path: Path) -> None:
+    told = f"unknown dispatch key MSP\\n  in /some/where/{FUNCTIONS_PATH}:2938:\\n    tint(Tensor self) -> Tensor"
+    with pytest.raises(TorchgenError) as caught:
+        generate_c_shims(tree_with(tmp_path, f"raise AssertionError('{told}')"), ["mps"])
+    assert (caught.value.problem, caught.value.line) == ("AssertionError: unknown dispatch key MSP", 2938)
+    assert str(caught.value).endswith(f"AssertionError: unknown dispatch key MSP ({FUNCTIONS_PATH}:2938)")
+
+
 @pytest.mark.parametrize("answer", ["null", "[1]", '{"c_shim_mps.h": 3}', '{"c_shim_mps.h": "\\ud800"}', "[" * 100_000])
 def test_an_answer_that_is_no_set_of_headers_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str

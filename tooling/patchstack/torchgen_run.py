@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ _USE_COMMAND_LINE = 65
 TIMEOUT_S = 300
 _MOST_OUTPUT = 64 << 20
 _SHOWN = 300
+_NAMED_LINE = re.compile(r"^\s+in \S*native_functions\.yaml:(\d+):$", re.MULTILINE)
 
 
 @dataclass
@@ -41,7 +43,7 @@ class TorchgenError(Exception):
     """The tree's torchgen refused its inputs.
 
     Attributes:
-        problem: the last line it printed.
+        problem: its own sentence: the last line that it printed at the margin.
         output: everything it printed on standard error.
     """
 
@@ -49,7 +51,14 @@ class TorchgenError(Exception):
     output: str
 
     def __str__(self) -> str:
-        return f"the tree's torchgen failed: {self.problem}"
+        where = f" ({FUNCTIONS_PATH}:{self.line})" if self.line else ""
+        return f"the tree's torchgen failed: {self.problem}{where}"
+
+    @property
+    def line(self) -> int:
+        """The line of native_functions.yaml that it names; 0 where it names none."""
+        found = _NAMED_LINE.findall(self.output)
+        return int(found[-1]) if found else 0
 
 
 def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = True) -> dict[str, bytes]:
@@ -202,7 +211,9 @@ def _said(file: IO[bytes]) -> str:
 
 def _error(done: _Done) -> TorchgenError:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return TorchgenError(lines[-1].strip()[:_SHOWN] if lines else f"exit status {done.returncode}", done.stderr)
+    # An indented line goes on with the one above: torchgen adds the place and the schema to its sentence like that.
+    told = [line for line in lines if not line[0].isspace()] or lines
+    return TorchgenError(told[-1].strip()[:_SHOWN] if told else f"exit status {done.returncode}", done.stderr)
 
 
 def _parsed(text: str) -> Any:

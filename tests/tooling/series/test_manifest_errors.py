@@ -142,6 +142,15 @@ MISTAKES = {
     "an unknown key of a step": Mistake(
         "series.yaml:35", "unknown key 'index'", "{assign: NAMES}", "{assign: NAMES, index: 1}"
     ),
+    "a dispatch key that torchgen does not know": Mistake(
+        "series.yaml:14",
+        "unknown dispatch key 'MSP'; expected one of CPU, CUDA, MPS, ",
+        "        key: MPS\n        function",
+        "        key: MSP\n        function",
+    ),
+    "such a key in a marker": Mistake(
+        "series.yaml:9", "unknown dispatch key 'MSP'", "        key: MPS\n    edits", "        key: MSP\n    edits"
+    ),
     "an unknown kind": Mistake("series.yaml:16", "unknown kind of edit 'make-file'", "create-file", "make-file"),
     "an unknown format": Mistake("series.yaml:1", "expected 1, found 2", "format: 1", "format: 2"),
     "no format": Mistake("series.yaml:1", "the series needs the key 'format'", "format: 1\n", ""),

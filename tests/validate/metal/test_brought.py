@@ -42,7 +42,10 @@ kernel void shade(device float* out [[buffer(0)]], constant ShadeParams& p [[buf
                   uint i [[thread_position_in_grid]]) { out[i] = p.depth * float(int(Mode::Strong)); }
 """
 BEFORE = {SOURCE: SOURCE_TEXT, HEADER: HEADER_TEXT}
-HALF = 'template [[host_name("tint_half")]] kernel void tint<half, colours::Cold>(device half*, constant TintParams&, uint);\n'
+HALF = """\
+template [[host_name("tint_half")]] kernel void tint<half, colours::Cold>(device half*, constant TintParams&, uint);
+"""
+UNUSED = "inline float unused() { return 1; }\n#define X\n"
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +75,12 @@ def committed(root: Path, files: dict[str, str]) -> str:
         (HEADER, "return x / 2", "return x / 3", {"tint_warm"}),
         (HEADER, "float depth", "int depth", {"shade"}),
         (HEADER, "Plain, Strong", "Strong, Plain", {"shade"}),
-        (HEADER, "template <typename T>\ninline T scaled", "inline float unused() { return 1; }\n#define X\ntemplate <typename T>\ninline T scaled", set()),
+        (HEADER, "enum class", f"{UNUSED}enum class", set()),
         (SOURCE, '"tint_cold"', '"tint_cool"', {"tint_cool"}),
     ],
     ids=[
-        "an instantiation more", "a comment", "a reflow", "the template", "a functor", "a constant", "a helper's helper",
-        "a struct", "an enumeration", "a helper that nothing uses", "another name",
+        "an instantiation more", "a comment", "a reflow", "the template", "a functor", "a constant",
+        "a helper's helper", "a struct", "an enumeration", "a helper that nothing uses", "another name",
     ],
 )  # fmt: skip
 def test_a_kernel_is_the_stacks_where_something_it_is_made_of_differs(

@@ -28,6 +28,7 @@ from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import parse_cxx
 from patchstack.source.cxx_statements import brackets_pair
+from patchstack.source.native_functions import DISPATCH_KEYS
 
 if TYPE_CHECKING:
     from patchstack.series.model import Applicability
@@ -242,9 +243,24 @@ def _unused_places(section: Section) -> tuple[CxxPlace, ...]:
 
 def _dispatch(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
-    op, key, function = (parts.part(section.text, name) for name in ("op", "key", "function"))
+    op = parts.part(section.text, "op")
+    key = parts.part(dispatch_key, section)
+    function = parts.part(section.text, "function")
     parts.check()
     return AddDispatchKey(**shared, op=op, key=key, function=function)
+
+
+def dispatch_key(section: Section) -> str:
+    """The dispatch key of an entry.
+
+    Raises:
+        ManifestError: no release of torchgen knows it.
+    """
+    key = section.text("key")
+    if key not in DISPATCH_KEYS:
+        line = section.line_of("key")
+        raise section.error(f"unknown dispatch key '{key}'", line=line, expected=f"one of {', '.join(DISPATCH_KEYS)}")
+    return key
 
 
 def _remove_entry(section: Section, texts: _Fragments, shared: _Shared) -> Edit:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.edits.load import blob_ids, load_edits
+from patchstack.edits.load import blob_ids, dispatch_key, load_edits
 from patchstack.edits.model import Edit, closest
 from patchstack.edits.written import with_written
 from patchstack.errors import ManifestError, UsageError
@@ -285,7 +285,7 @@ def _marker(item: Section) -> UpstreamMarker:
     parts = Complaints()
     name = parts.part(item.text, kind)
     path = parts.part(item.path, "path") if item.has("path") or kind != "dispatch" else FUNCTIONS_PATH
-    key = parts.part(item.text, "key") if kind == "dispatch" else ""
+    key = parts.part(dispatch_key, item) if kind == "dispatch" else ""
     parts.check()
     return UpstreamMarker(kind, path, name, key)
 

@@ -17,6 +17,17 @@ from patchstack.source.text import line_number
 FUNCTIONS_PATH = "aten/src/ATen/native/native_functions.yaml"
 TAGS_PATH = "aten/src/ATen/native/tags.yaml"
 
+DISPATCH_KEYS = (
+    "CPU", "CUDA", "MPS", "XPU", "MTIA", "Meta", "MkldnnCPU", "ZeroTensor",
+    "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor",
+    "NestedTensorCPU", "NestedTensorCUDA", "NestedTensorHPU", "NestedTensorMeta", "NestedTensorXPU",
+    "QuantizedCPU", "QuantizedCUDA", "QuantizedMeta",
+    "SparseCPU", "SparseCUDA", "SparseMPS", "SparseMeta", "SparseXPU",
+    "SparseCsrCPU", "SparseCsrCUDA", "SparseCsrMPS", "SparseCsrMeta", "SparseCsrXPU",
+)  # fmt: skip
+"""The keys that a ``dispatch`` map may have, of every release that the tests know."""
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENTRY = re.compile(rb"^- func:[ \t]*([A-Za-z_0-9.]+)[ \t]*\(", re.MULTILINE)
 _NEXT = re.compile(rb"^(?=[^ \t\r\n#])", re.MULTILINE)

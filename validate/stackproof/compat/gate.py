@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from patchstack.errors import UsageError
 from patchstack.git import GitCommitHash, Tree
@@ -55,12 +55,26 @@ def _judge(name: str, context: GateContext) -> GateResult:
     context.progress(2, 3, "searching the frontend")
     history = read_history(context.repository, onto, now)
     window = window_report(context.repository, context.base, context.head, after, history)
-    return _result(name, schemas, window, onto)
+    refused = _refused_keys(before, after, TreeTorchgen(head, context.cache))
+    return _result(name, schemas, window, onto, tuple(refused))
 
 
-def _result(name: str, schemas: SchemaReport, window: WindowReport, onto: GitCommitHash) -> GateResult:
+def _refused_keys(before: NativeFunctions, after: NativeFunctions, torchgen: TreeTorchgen) -> Iterator[Finding]:
+    """What the head's own torchgen says of dispatch keys that no entry of the base has."""
+    known = {key for function in before.by_name.values() for key in function.dispatch}
+    fresh = {key: function for function in after.by_name.values() for key in function.dispatch if key not in known}
+    for key, sentence in torchgen.refused_keys(frozenset(fresh)).items():
+        message = f"{fresh[key].schema.name}: the tree's torchgen refuses the entry: {sentence}"
+        yield Finding(message, FUNCTIONS_PATH, fresh[key].line, "torchgen")
+
+
+def _result(
+    name: str, schemas: SchemaReport, window: WindowReport, onto: GitCommitHash, refused: Sequence[Finding]
+) -> GateResult:
     summary = Finding(schemas.summary, rule=SUMMARY_RULE, fails=False)
-    found = sorted((*schemas.findings(), *window.findings()), key=lambda finding: (finding.path, finding.line))
+    found = sorted(
+        (*refused, *schemas.findings(), *window.findings()), key=lambda finding: (finding.path, finding.line)
+    )
     findings = (summary, *found)
     failed = sum(finding.fails for finding in findings)
     unknown = [finding for finding in findings if finding.rule == UNKNOWN_RULE]

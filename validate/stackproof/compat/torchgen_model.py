@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from patchstack.git import Tree
 from patchstack.python_processes import SAFE_FOLDER, code_command
@@ -45,6 +46,22 @@ json.dump(answer, sys.stdout)
 """
 
 
+_KEYS_SCRIPT = """
+import json
+sys.path.insert(0, sys.argv[1])
+from torchgen.model import DispatchKey, dispatch_keys
+
+answer = {}
+for key in json.load(sys.stdin):
+    try:
+        if DispatchKey.parse(key) not in dispatch_keys:
+            answer[key] = f"{key} is not a supported dispatch key"
+    except Exception as error:
+        answer[key] = str(error)
+json.dump(answer, sys.stdout)
+"""
+
+
 class TreeTorchgen:
     """The torchgen of one tree, used as a :data:`~stackproof.compat.judge.TreeParser`."""
 
@@ -54,11 +71,18 @@ class TreeTorchgen:
 
     def __call__(self, texts: frozenset[str]) -> Mapping[str, Schema]:
         """The schemas that the tree's torchgen can read; empty where the tree has none, or it does not run."""
+        return {text: _schema(text, *parts) for text, parts in self._asked(_SCRIPT, texts).items()}
+
+    def refused_keys(self, keys: frozenset[str]) -> Mapping[str, str]:
+        """Of dispatch keys, those that the tree's torchgen does not take, with its own sentence about each."""
+        return self._asked(_KEYS_SCRIPT, keys)
+
+    def _asked(self, script: str, texts: frozenset[str]) -> dict[str, Any]:
         root = lay_out(self._tree, PACKAGE, self._cache / "torchgen-package")
         if root is None or not texts:
             return {}
         done = subprocess.run(
-            code_command(_SCRIPT, str(root)),
+            code_command(script, str(root)),
             cwd=SAFE_FOLDER,
             input=json.dumps(sorted(texts)),
             capture_output=True,
@@ -67,8 +91,8 @@ class TreeTorchgen:
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-        answer = json.loads(done.stdout) if done.returncode == 0 else {}
-        return {text: _schema(text, *parts) for text, parts in answer.items()}
+        answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+        return answer
 
 
 def lay_out(tree: Tree, folder: str, cache: Path) -> Path | None:

@@ -11,7 +11,7 @@ from patchstack.git import Tree
 from patchstack.torchgen_run import generate_c_shims
 from stackproof.before.findings import as_note, failing, noted
 from stackproof.compat.errors import MalformedTreeError
-from stackproof.compat.functions import NativeFunctions, read_functions
+from stackproof.compat.functions import FUNCTIONS_PATH, NativeFunctions, read_functions
 from stackproof.compat.guard import SUMMARY_RULE, guarded
 from stackproof.cshim.callers import base_function, find_callers, inductor_chooses_versions
 from stackproof.cshim.fallback import FALLBACK_PATH, FallbackOperators, VersionForm, read_fallback_operators
@@ -199,7 +199,8 @@ def _oldest_first(delta: ShimDelta) -> list[Declaration]:
 def _stale_findings(judged: _Judged) -> Iterator[Finding]:
     fresh = judged.fresh
     if fresh.refused_by_torchgen:
-        yield Finding(fresh.refusal, FALLBACK_PATH, rule="torchgen")
+        place = (FUNCTIONS_PATH, fresh.refused_line) if fresh.refused_line else (FALLBACK_PATH, 0)
+        yield Finding(fresh.refusal, *place, rule="torchgen")
     for path in fresh.not_made:
         yield Finding("not compared: the tree's torchgen does not make it", path, rule="not-compared", fails=False)
     for header in fresh.stale:

@@ -41,6 +41,7 @@ class Freshness:
         not_made: stored headers that torchgen does not make, and so were not compared.
         refusal: why nothing was compared; empty when something was.
         refused_by_torchgen: whether torchgen ran and refused the tree, as against not being there.
+        refused_line: of native_functions.yaml, where it named one; 0 elsewhere.
     """
 
     stale: tuple[StaleHeader, ...] = ()
@@ -48,6 +49,7 @@ class Freshness:
     not_made: tuple[str, ...] = ()
     refusal: str = ""
     refused_by_torchgen: bool = field(default=False)
+    refused_line: int = 0
 
 
 def check_freshness(tree: Tree, devices: Sequence[str], generate: Generate) -> Freshness:
@@ -57,7 +59,7 @@ def check_freshness(tree: Tree, devices: Sequence[str], generate: Generate) -> F
     try:
         made = generate(tree, devices)
     except TorchgenError as error:
-        return Freshness(refusal=str(error), refused_by_torchgen=True)
+        return Freshness(refusal=str(error), refused_by_torchgen=True, refused_line=error.line)
     stale: list[StaleHeader] = []
     checked: list[str] = []
     not_made: list[str] = []
