@@ -148,11 +148,29 @@ def test_everything_works_through_the_public_interface(stack: Any) -> None:
     assert result.worst_error is not None
     assert result.worst_error < 4
     assert set(OPS) <= set(result.details["ops"])
+    seen = result.details["kernels"]
+    assert seen["brought"] == len(seen["launched"]) + len(seen["never_launched"])
+    assert all(kernel.endswith("_int64") for kernel in seen["never_launched"])
+    for op in OPS:
+        assert seen["calls"][op]["by the stack's kernels"] > 1000
+        assert seen["calls"][op]["raised"] > 10
     assert tuple(result.limits) == LIMITS
     assert {row["op"] for row in result.details["scenarios"]} == set(OPS)
     kinds = {row["kind"] for row in result.details["scenarios"] if row["op"] == BACKWARD_3D}
     assert kinds >= {"values", "detectors", "vmap over grad_output", "autocast", "dirty allocator", "training"}
     assert kinds >= {"bad arguments", "finite differences", "deterministic algorithms"}
+
+
+def test_a_kernel_that_the_host_function_never_picks_fails_and_is_named(stack_below: Any) -> None:
+    head = stack_below.replaced("scalarToMetalTypeString(grid)", 'std::string("float")')
+    result = stack_below.judge(HostRunGate(), head, ops=[FORWARD_3D])
+    (finding,) = [one for one in result.findings if one.rule == "never-launched" and one.fails]
+    forward = {kernel for kernel in finding.details["kernels"] if kernel.startswith("grid_sampler_3d_bilinear")}
+    assert forward == {
+        f"grid_sampler_3d_bilinear_{padding}_{dtype}"
+        for padding in ("zeros", "border", "reflection")
+        for dtype in ("half", "bfloat")
+    }
 
 
 def assert_found(stack: Any, seeded: Fault) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from patchstack.source.native_functions import FUNCTIONS_PATH
 from stack_lab import METAL_FILE
 from stackproof.host.mps_child import FALLBACK, TEST_FILE
 from stackproof.host.mps_tests import STANDIN_LIMITS, TestMpsGate, no_worse, select_patterns
@@ -39,6 +40,25 @@ def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None
     assert result.details["device"] == "stand-in"
     assert result.details["xfail"] == 5  # gradients in float16, and nn.functional.grid_sample in both 16-bit dtypes
     assert tuple(result.limits) == STANDIN_LIMITS
+    seen = result.details["kernels"]
+    assert seen["launches"] > 500
+    assert all("on the CPU" not in endings for endings in seen["calls"].values())
+    # What only tensors of more than 2^31 elements need, the tests do not reach.
+    assert {kernel.rpartition("_")[2] for kernel in seen["never_launched"]} == {"int64"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_what_passes_on_the_cpu_because_the_dispatch_entry_is_missing_fails(stack: Any) -> None:
+    head = stack.replaced("    MPS: grid_sampler_2d_backward_mps\n", "", FUNCTIONS_PATH)
+    result = stack.judge(TestMpsGate(), head, patterns=["test_grid_sample_2d_autograd"])
+    assert (result.details["passed"], result.details["failed"]) == (9, 0)
+    assert result.verdict is Verdict.FAILED
+    (finding,) = [finding for finding in result.findings if finding.fails]
+    assert finding.rule == "cpu-fallback"
+    assert finding.message.startswith("grid_sampler_2d_backward: ")
+    assert "calls ended in the CPU fallback" in finding.message
+    assert not any("2d_backward" in kernel for kernel in result.details["kernels"]["launched"])
 
 
 @pytest.mark.slow

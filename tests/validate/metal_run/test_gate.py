@@ -43,7 +43,7 @@ def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> No
     result = judged(tmp_path / "tree", match="bicubic, reflection, align")
     assert [finding.message for finding in result.findings] == []
     assert result.verdict is Verdict.PASSED
-    assert result.cases == 3 * 20
+    assert result.cases == 3 * 22
     assert result.worst_error is not None
     assert result.worst_error < 4
     assert {row["dtype"] for row in result.details["table"]} == {"float32", "float16", "bfloat16"}
@@ -93,6 +93,28 @@ def test_a_missing_kernel_source_fails_and_is_named(tmp_path: Path) -> None:
     result = judged(root)
     assert result.verdict is Verdict.FAILED
     assert SOURCE in result.findings[0].message
+
+
+@pytest.mark.slow
+def test_a_kernel_that_no_case_launches_fails_and_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "README").write_text("empty")
+    commit(root, "before")
+    texts = overlay_texts()
+    texts["GridSampler.metal"] += "kernel void left_alone(device int* out [[buffer(0)]]) { out[0] = 1; }\n"
+    commit_kernels(root, texts)
+    with Repository.open(root) as repository:
+        base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
+        settings = {"ops": ["grid_sampler_3d"], "run_modes": ["plain"]}
+        result = MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
+    assert result.verdict is Verdict.FAILED
+    (finding,) = [one for one in result.findings if one.fails]
+    assert (finding.rule, finding.path) == ("never-launched", SOURCE)
+    assert "left_alone" in finding.details["kernels"]
+    # The op that was asked for launches all of its own.
+    assert all(kernel == "left_alone" or "_backward_" in kernel for kernel in finding.details["kernels"])
+    assert sum(kernel.startswith("grid_sampler_3d_") for kernel in result.details["kernels"]["launched"]) == 36
 
 
 @pytest.mark.parametrize("ops", [["no_such_op"], ["no_such_op", "another"]])
