@@ -15,7 +15,7 @@ from stackproof.ops import Kernels, proof_for
 
 FAST, BELOW = "grid_sampler_fast_backward", "grid_sampler_3d_backward"
 _REGISTRATION = re.compile(
-    r"^REGISTER_GRID_SAMPLER_(?:[23]D_BACKWARD_|POSITIONS_|LANES_)?OPS\((\w+).*\);\n", re.MULTILINE
+    r"^REGISTER_GRID_SAMPLER_(?:[23]D_BACKWARD_|POSITIONS_|LANES_|NEAREST_)?OPS\((\w+).*\);\n", re.MULTILINE
 )
 # Of the last line of a macro the backslash before it is left, and the empty line behind it ends the macro.
 _OF_A_MODE = re.compile(r"^  REGISTER_GRID_SAMPLER(?:_\w+)?\((\d, \w+), .*\n", re.MULTILINE)

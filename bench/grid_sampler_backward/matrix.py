@@ -99,7 +99,7 @@ def runs(stack: Kernels, case: Case) -> Iterator[tuple[str, tuple[Tensor, Tensor
     """Both gradients by each division of the work."""
     planners: list[tuple[str, Planner, Division]] = []
     layouts = _layouts(stack)
-    for division in divisions(case.mode.interpolation):
+    for division in divisions(case.mode.interpolation, case.input.dtype):
         if not division.lanes or division.staged or case.grad_output.stride(1) == 1:
             planners.append((division.label, Planner(layouts), division))
     planners.append(("a thread per position, 64 bits", Planner(layouts, always_wide=True), POSITIONS))

@@ -83,10 +83,12 @@ def _fits(tensor: Tensor) -> bool:
     return max(offsets) <= INT32_MAX
 
 
-def divisions(interpolation: Interpolation) -> tuple[Division, ...]:
+def divisions(interpolation: Interpolation, dtype: torch.dtype) -> tuple[Division, ...]:
     """All that there are kernels for."""
-    lanes = (32,) if interpolation is Interpolation.NEAREST else (8, 32)
-    return (POSITIONS, *(Division(count, staged) for count in lanes for staged in (False, True)))
+    is_nearest = interpolation is Interpolation.NEAREST
+    lanes = (32,) if is_nearest else (8, 32)
+    staged = (False,) if is_nearest and dtype is torch.float32 else (False, True)
+    return (POSITIONS, *(Division(count, one) for count in lanes for one in staged))
 
 
 def kernel_names(sampler: Sampler) -> frozenset[str]:
@@ -94,7 +96,7 @@ def kernel_names(sampler: Sampler) -> frozenset[str]:
     found = {name for dtype in METAL_NAMES for name in _turn_names(dtype)}
     for interpolation in sampler.interpolations:
         for dtype in METAL_NAMES:
-            for one in divisions(interpolation):
+            for one in divisions(interpolation, dtype):
                 found.add(one.kernel_name(sampler, interpolation, dtype, wide=False))
                 found.add(one.kernel_name(sampler, interpolation, dtype, wide=not one.lanes))
     return frozenset(found)

@@ -1050,16 +1050,19 @@ grid_sampler_from_channels_last(
   REGISTER_GRID_SAMPLER_LANES(D, interp, I, T, 32, 32, false, "") \
   REGISTER_GRID_SAMPLER_LANES(D, interp, I, T, 32, 32, true, "_staged")
 
-// Nearest with up to 32 channels does as well with a thread per position.
+// Nearest with up to 32 channels, and in contiguous float with any number, does
+// as well with a thread per position.
+#define REGISTER_GRID_SAMPLER_NEAREST_OPS(T, STAGED, X)                      \
+  REGISTER_GRID_SAMPLER_LANES(2, nearest, GridNearest, T, 32, 32, STAGED, X) \
+  REGISTER_GRID_SAMPLER_LANES(3, nearest, GridNearest, T, 32, 32, STAGED, X)
+
 #define REGISTER_GRID_SAMPLER_LANES_OPS(T)                         \
   REGISTER_GRID_SAMPLER_NARROW_LANES(2, bilinear, GridBilinear, T) \
   REGISTER_GRID_SAMPLER_NARROW_LANES(2, bicubic, GridBicubic, T)   \
   REGISTER_GRID_SAMPLER_NARROW_LANES(3, bilinear, GridBilinear, T) \
   REGISTER_GRID_SAMPLER_WIDE_LANES(2, bilinear, GridBilinear, T)   \
-  REGISTER_GRID_SAMPLER_WIDE_LANES(2, nearest, GridNearest, T)     \
   REGISTER_GRID_SAMPLER_WIDE_LANES(2, bicubic, GridBicubic, T)     \
   REGISTER_GRID_SAMPLER_WIDE_LANES(3, bilinear, GridBilinear, T)   \
-  REGISTER_GRID_SAMPLER_WIDE_LANES(3, nearest, GridNearest, T)     \
   REGISTER_GRID_SAMPLER_TURN(T, 16)                                \
   REGISTER_GRID_SAMPLER_TURN(T, 32)
 
@@ -1072,6 +1075,11 @@ REGISTER_GRID_SAMPLER_POSITIONS_OPS(bfloat, int64_t, "_int64");
 REGISTER_GRID_SAMPLER_LANES_OPS(float);
 REGISTER_GRID_SAMPLER_LANES_OPS(half);
 REGISTER_GRID_SAMPLER_LANES_OPS(bfloat);
+REGISTER_GRID_SAMPLER_NEAREST_OPS(float, false, "");
+REGISTER_GRID_SAMPLER_NEAREST_OPS(half, false, "");
+REGISTER_GRID_SAMPLER_NEAREST_OPS(bfloat, false, "");
+REGISTER_GRID_SAMPLER_NEAREST_OPS(half, true, "_staged");
+REGISTER_GRID_SAMPLER_NEAREST_OPS(bfloat, true, "_staged");
 // end fragment
 
 // fragment: forward_registration_by_index
