@@ -26,7 +26,7 @@ types: $(EVERYTHING)
 
 # What cannot be had here (no network, no apt-get) is reported, and the tests that need it say "not run".
 references: $(EVERYTHING)
-	-$(BIN)/python -m patchstack.reference 2.11 2.13 2.6 --wheel 2.11 --wheel 2.13
+	-$(BIN)/python -m patchstack.reference 2.11 2.13 2.14 2.6 --wheel 2.11 --wheel 2.13
 
 # pyproject.toml declares what is needed; constraints.txt says which versions the tests were written with.
 $(BIN)/python:

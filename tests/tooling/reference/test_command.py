@@ -69,10 +69,9 @@ def test_nothing_asked_for_is_a_usage_error() -> None:
     assert caught.value.code == 2
 
 
-def test_an_unknown_release_is_a_usage_error() -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["1.0"])
-    assert caught.value.code == 2
+def test_a_name_of_no_release_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["newest", "--cache", str(tmp_path)]) == 2
+    assert "newest: no such reference tree; expected one of 2.11, 2.13, 2.14, 2.6" in capsys.readouterr().err
 
 
 def test_progress_is_quiet_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

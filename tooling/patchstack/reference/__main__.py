@@ -10,7 +10,7 @@ from pathlib import Path
 from patchstack.errors import PatchstackError
 from patchstack.reference import SPECS, build_reference, reference_wheel
 from patchstack.reference.build import COMMAND, WHEEL_OPTION
-from patchstack.reference.model import WheelOrigin
+from patchstack.reference.found import LATEST
 from patchstack.reference.progress import on_standard_error
 
 
@@ -20,20 +20,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Notes go to standard error.
     """
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("name", nargs="*", help=f"which release: {', '.join(SPECS)}")
+    known = f"{', '.join(SPECS)}, another version, or {LATEST}"
+    parser.add_argument("name", nargs="*", help=f"which release: {known}")
     parser.add_argument(
         WHEEL_OPTION,
         action="append",
-        choices=[name for name, spec in SPECS.items() if isinstance(spec.origin, WheelOrigin)],
         default=[],
         dest="wheels",
+        metavar="NAME",
         help="keep the macOS wheel of this release too, with the kernels that Apple's compiler made",
     )
     parser.add_argument("--offline", action="store_true", help="fail rather than use the network")
     parser.add_argument("--cache", type=Path, help="cache folder (default: PATCHSTACK_CACHE or the user's cache)")
     options = parser.parse_args(arguments)
-    if (not options.name and not options.wheels) or not set(options.name) <= set(SPECS):
-        parser.error(f"name a release: {', '.join(SPECS)}")
+    if not options.name and not options.wheels:
+        parser.error(f"name a release: {known}")
     status = 0
     for name in options.name:
         try:

@@ -123,13 +123,19 @@ def _fetch_wheel(spec: ReferenceSpec, origin: WheelOrigin, folder: Path, progres
         check=False,
     )
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
         raise TreeError(
             "pip could not download the wheel",
             where=spec.artefact.filename,
-            found=" ".join(said) or f"exit status {done.returncode}",
+            found=words_of_pip(done),
             next_command=f"python -m pip {' '.join(arguments)}, then {WHEEL_FOLDER}=FOLDER",
         )
+
+
+def words_of_pip(done: subprocess.CompletedProcess[str]) -> str:
+    """Why pip failed: its errors, with the requirements that it names as contradicting each other."""
+    asked = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("The user requested")]
+    errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
+    return " ".join(asked + errors) or f"exit status {done.returncode}"
 
 
 def _stamp(place: Path, downloads: Path) -> Path:

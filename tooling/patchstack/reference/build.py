@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchstack.cache import cache_dir, is_refusal, writing
-from patchstack.errors import TreeError
+from patchstack.errors import TreeError, UsageError
 from patchstack.git.model import GitCommitHash
 from patchstack.git.process import run_git
-from patchstack.reference import artefacts, standins
+from patchstack.reference import artefacts, found, standins
 from patchstack.reference.gitbuild import BRANCH, NewCommit, create_repository
 from patchstack.reference.model import Progress, ReferenceSpec, ReferenceTree, SourceFile, WheelOrigin
 from patchstack.reference.progress import quiet
-from patchstack.reference.registry import find_spec
 from patchstack.reference.sources import (
     InstalledTorch,
     files_of_installed,
@@ -54,11 +53,18 @@ class Surroundings:
         cache: the project's cache folder.
         stand_ins: folder with one folder of stand-ins per tree.
         fetch: downloads an artefact.
+        ask: finds a release that is not pinned.
     """
 
     cache: Path
     stand_ins: Path = standins.STAND_INS
     fetch: artefacts.Fetch = artefacts.fetch_artefact
+    ask: found.Ask = found.ask_pip
+
+    @property
+    def trees(self) -> Path:
+        """The folder of the trees, their locks, and the notes of found releases."""
+        return self.cache / "reference"
 
 
 def build_reference(
@@ -67,25 +73,56 @@ def build_reference(
     """The reference tree of that name, from the cache when it is there, else built now.
 
     Args:
-        name: ``2.11``, ``2.13``, ... as in :data:`patchstack.reference.SPECS`.
+        name: ``2.11``, ``2.13``, ... as in :data:`patchstack.reference.SPECS`; another version, or ``latest``.
         cache: the project's cache folder; :func:`patchstack.cache.cache_dir` when left out.
         progress: told each step of a build; a tree that is there already is found in silence.
         offline: fail rather than use the network.
 
     Raises:
-        UsageError: there is no such tree.
+        UsageError: this names no release.
         TreeError: it cannot be built here, or the cached one was changed.
     """
     surroundings = Surroundings((cache or cache_dir()).resolve())
-    return build_spec(find_spec(name), surroundings, progress=progress, offline=offline)
+    spec = release_spec(name, surroundings, progress=progress, offline=offline)
+    return build_spec(spec, surroundings, progress=progress, offline=offline)
+
+
+def release_spec(
+    name: str, surroundings: Surroundings, *, progress: Progress = quiet, offline: bool = False
+) -> ReferenceSpec:
+    """The specification of a release: the pinned one, or of the wheel that the user's pip finds.
+
+    Raises:
+        UsageError: this names no release.
+        TreeError: no wheel of it is to be had.
+    """
+    spec = found.known_spec(name, surroundings.trees)
+    if spec is not None:
+        return spec
+
+    def obtain(spec: ReferenceSpec) -> Path:
+        return _obtain_wheel(spec, surroundings, progress, offline=offline)
+
+    with writing(surroundings.cache), _only_one(surroundings.trees / "releases.lock", name, progress):
+        return found.find_release(
+            name, surroundings.trees, obtain, surroundings.ask, progress=progress, offline=offline
+        )
+
+
+def is_known(name: str) -> bool:
+    """Whether that release is pinned, or was found by an earlier run."""
+    try:
+        return found.known_spec(name, Surroundings(cache_dir()).trees) is not None
+    except UsageError:
+        return False
 
 
 def build_spec(
     spec: ReferenceSpec, surroundings: Surroundings, *, progress: Progress = quiet, offline: bool = False
 ) -> ReferenceTree:
     """As :func:`build_reference`, for a specification that need not be in the registry."""
-    stand_ins = standins.stand_ins_of(spec.name, surroundings.stand_ins)
-    folder = surroundings.cache / "reference"
+    stand_ins = standins.stand_ins_of(spec.stand_ins_of or spec.name, surroundings.stand_ins)
+    folder = surroundings.trees
     pinned = _slot(folder, spec, spec.artefact.sha256, stand_ins)
     tree = _cached(pinned)
     if tree is not None:
@@ -93,7 +130,7 @@ def build_spec(
     installed = _installed_instead(spec)
     origin = f"{installed.version} {installed.record_digest()}" if installed else spec.artefact.sha256
     job = _Job(spec, surroundings, stand_ins, installed, pinned, _slot(folder, spec, origin, stand_ins))
-    with writing(surroundings.cache), _only_one(folder / f"{spec.name}.lock", spec, progress):
+    with writing(surroundings.cache), _only_one(folder / f"{spec.name}.lock", spec.name, progress):
         tree = _cached(pinned) or _cached(job.own)
         if tree is None:
             _clear_leftovers(folder, spec)
@@ -109,21 +146,23 @@ def reference_wheel(name: str, *, cache: Path | None = None, progress: Progress 
         UsageError: there is no such tree.
         TreeError: the tree does not come from a wheel, or the wheel is not to be had.
     """
-    spec = find_spec(name)
+    surroundings = Surroundings((cache or cache_dir()).resolve())
+    spec = release_spec(name, surroundings, progress=progress, offline=offline)
     if not isinstance(spec.origin, WheelOrigin):
         raise TreeError("this reference tree does not come from a wheel", where=name, found=spec.artefact.filename)
-    surroundings = Surroundings((cache or cache_dir()).resolve())
-    lock = surroundings.cache / "reference" / f"{name}.lock"
-    with writing(surroundings.cache), _only_one(lock, spec, progress):
-        downloads = surroundings.cache / "downloads"
-        return artefacts.obtain(
-            spec,
-            downloads,
-            progress=progress,
-            offline=offline,
-            fetch=surroundings.fetch,
-            next_command=f"{COMMAND} {WHEEL_OPTION} {name}",
-        )
+    with writing(surroundings.cache), _only_one(surroundings.trees / f"{spec.name}.lock", spec.name, progress):
+        return _obtain_wheel(spec, surroundings, progress, offline=offline)
+
+
+def _obtain_wheel(spec: ReferenceSpec, surroundings: Surroundings, progress: Progress, *, offline: bool) -> Path:
+    return artefacts.obtain(
+        spec,
+        surroundings.cache / "downloads",
+        progress=progress,
+        offline=offline,
+        fetch=surroundings.fetch,
+        next_command=f"{COMMAND} {WHEEL_OPTION} {spec.name}",
+    )
 
 
 def _installed_instead(spec: ReferenceSpec) -> InstalledTorch | None:
@@ -273,7 +312,7 @@ def _notes(job: _Job, described: str, *, as_pinned: bool) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _only_one(lock: Path, spec: ReferenceSpec, progress: Progress) -> Iterator[None]:
+def _only_one(lock: Path, name: str, progress: Progress) -> Iterator[None]:
     """Hold the build lock of one tree; the system drops it when the process ends, however it ends.
 
     A cache that may not be written is read without it: nobody but its owner builds there.
@@ -290,7 +329,7 @@ def _only_one(lock: Path, spec: ReferenceSpec, progress: Progress) -> Iterator[N
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress(f"waiting for another build of reference tree {spec.name}")
+            progress(f"waiting for another build of reference tree {name}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

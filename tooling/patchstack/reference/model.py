@@ -6,7 +6,7 @@ Frozen on purpose: a specification is compared, hashed into the key of its cache
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -79,6 +79,7 @@ class ReferenceSpec:
         source_tree: id of the git tree of the release's own files; known for releases that an installed torch can
             stand in for, where it takes the place of the artefact's digest.
         notes: what a person should know about the tree, one sentence each.
+        stand_ins_of: the tree whose stand-ins it gets; empty for its own. Their digest is in a tree's key by itself.
     """
 
     name: str
@@ -88,6 +89,7 @@ class ReferenceSpec:
     origin: WheelOrigin | DebianOrigin
     source_tree: GitTreeHash | None = None
     notes: tuple[str, ...] = ()
+    stand_ins_of: str = field(default="", repr=False)
 
     @property
     def released_at(self) -> int:

@@ -1,14 +1,13 @@
-"""The releases that can be built; a further macOS wheel is one more entry."""
+"""The releases that are pinned; :mod:`patchstack.reference.found` finds any other."""
 
 from __future__ import annotations
 
 import datetime
 
-from patchstack.errors import UsageError
 from patchstack.git.model import GitTreeHash
 from patchstack.reference.model import Artefact, DebianOrigin, ReferenceSpec, WheelOrigin
 
-_FROM_WHEEL = (
+FROM_WHEEL = (
     "Laid out from a binary release: Python files, torchgen, YAML files, templates and public headers; "
     "no .mm, .metal or .cpp files of ATen and no test folder unless a stand-in gives one."
 )
@@ -23,7 +22,7 @@ _SPECS = (
             "7b6a60d48062809f58595509c524b88e6ddec3ebe25833d6462eeab81e5f2ce4",
         ),
         origin=WheelOrigin(platform="macosx_11_0_arm64", python="3.11"),
-        notes=(_FROM_WHEEL, "The last release before grid_sampler_2d_backward had an MPS entry."),
+        notes=(FROM_WHEEL, "The last release before grid_sampler_2d_backward had an MPS entry."),
     ),
     ReferenceSpec(
         name="2.13",
@@ -35,7 +34,7 @@ _SPECS = (
         ),
         origin=WheelOrigin(platform="macosx_14_0_arm64", python="3.11", accepts_installed=True),
         source_tree=GitTreeHash("4dd5be5ca31ab253d8e87b14dee037237f4a3c62"),
-        notes=(_FROM_WHEEL, "grid_sampler_2d_backward and grid_sampler_3d_backward have MPS entries here."),
+        notes=(FROM_WHEEL, "grid_sampler_2d_backward and grid_sampler_3d_backward have MPS entries here."),
     ),
     ReferenceSpec(
         name="2.14",
@@ -46,7 +45,8 @@ _SPECS = (
             "b6074b130fd26bc50f5d171f07dfed70db22dd0c354ab34767729249f9e0f042",
         ),
         origin=WheelOrigin(platform="macosx_14_0_arm64", python="3.11"),
-        notes=(_FROM_WHEEL,),
+        stand_ins_of="2.13",
+        notes=(FROM_WHEEL,),
     ),
     ReferenceSpec(
         name="2.6",
@@ -64,14 +64,3 @@ _SPECS = (
 )
 
 SPECS: dict[str, ReferenceSpec] = {spec.name: spec for spec in _SPECS}
-
-
-def find_spec(name: str) -> ReferenceSpec:
-    """The specification of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if name not in SPECS:
-        raise UsageError("no such reference tree", where=name, expected=f"one of {', '.join(SPECS)}")
-    return SPECS[name]

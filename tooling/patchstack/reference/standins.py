@@ -17,8 +17,8 @@ STAND_INS = Path(__file__).with_name("standins")
 _SETTINGS = "settings"  # of the linters, the same for every tree that has stand-ins
 _NOT_STAND_INS = ("__pycache__", ".DS_Store")
 
-# Whose stand-ins have another structure than that of the release: 2.11 lacks what landed just after it.
-_STRUCTURE_OF = {"2.11": "April 2026"}
+# When upstream's files had the structure of the stand-ins of a tree. That of 2.11 landed just after the release.
+_STRUCTURE_OF = {"2.11": "April 2026", "2.13": "July 2026"}
 
 
 def stand_ins_of(name: str, folder: Path = STAND_INS) -> tuple[SourceFile, ...]:
@@ -44,7 +44,7 @@ def digest(stand_ins: Sequence[SourceFile]) -> str:
 def commit_message(spec: ReferenceSpec, stand_ins: Sequence[SourceFile]) -> str:
     """What the second commit says: which files are not PyTorch's."""
     listed = "\n".join(f"  {file.path}" for file in stand_ins)
-    month = _STRUCTURE_OF.get(spec.name, f"{spec.released:%B %Y}")
+    month = _STRUCTURE_OF.get(spec.stand_ins_of or spec.name, f"{spec.released:%B %Y}")
     return (
         f"Stand-ins for files that the packages of PyTorch {spec.version} do not carry\n\n"
         "NOT PyTorch's text. The files below are this project's own making, with the structure (names,\n"

@@ -27,7 +27,11 @@ from stackproof.runner.report_file import write_report_file
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @options.repo
-@click.option("--reference", metavar="2.11|2.13|2.6", help="A reference tree; the series is applied to it first.")
+@click.option(
+    "--reference",
+    metavar="RELEASE",
+    help="A reference tree (2.11, 2.13, latest, ...); the series is applied to it first.",
+)
 @options.series
 @click.option("--base", metavar="REF", help="Commit the stack is built on (default: where it leaves main).")
 @click.option("--head", metavar="REF", help="Commit to judge (default: stack/<series>).")

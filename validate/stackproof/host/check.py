@@ -336,10 +336,10 @@ def stack_of(context: GateContext) -> HostStack:
 
 def _release_wheel(tree: Tree) -> Path:
     """The macOS wheel nearest to the tree: the reference of its own release where there is one."""
-    from patchstack.reference import SPECS, reference_wheel
+    from patchstack.reference import is_known, reference_wheel
 
     name = release_of(tree)
-    return reference_wheel(name if name in SPECS else _DEFAULT_RELEASE)
+    return reference_wheel(name if is_known(name) else _DEFAULT_RELEASE)
 
 
 def release_of(tree: Tree) -> str:
