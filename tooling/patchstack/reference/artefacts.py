@@ -135,7 +135,7 @@ def words_of_pip(done: subprocess.CompletedProcess[str]) -> str:
     """Why pip failed: its errors, with the requirements that it names as contradicting each other."""
     asked = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("The user requested")]
     errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
-    return " ".join(asked + errors) or f"exit status {done.returncode}"
+    return "; ".join(asked + errors) or f"exit status {done.returncode}"
 
 
 def _stamp(place: Path, downloads: Path) -> Path:
