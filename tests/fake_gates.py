@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+from patchstack.confine.command import run_confined
 from stackproof.gates import GateEntry
 from stackproof.metal_run.pool import run_tasks
 from stackproof.model import Finding, GateContext, GateResult, Verdict
@@ -104,6 +105,14 @@ class Pooled(_Fake):
         return GateResult(self.name, Verdict.PASSED, cases=2, details=found)
 
 
+class ConfinedCode(_Fake):
+    """Runs a program as if it were the tree's."""
+
+    def run(self, context: GateContext) -> GateResult:
+        done = run_confined("code of a test", Path(__file__).with_name("nothing.py"), [], readable=[], timeout=60)
+        return GateResult(self.name, Verdict.PASSED, cases=1, details={"status": done.status})
+
+
 class Unloadable:
     """Work that cannot be loaded where it is to be done."""
 
@@ -150,6 +159,7 @@ RAISING = entry("Raising", "raising")
 UNSENDABLE = entry("Unsendable", "unsendable")
 CRASHING = entry("Crashing", "crashing")
 SPAWNING = entry("Spawning", "spawning")
+CONFINED = entry("ConfinedCode", "confined")
 POOLED = entry("Pooled", "pooled")
 UNSTARTABLE = entry("Unstartable", "unstartable")
 UNDECLARED = entry("needs_a_package", "undeclared")

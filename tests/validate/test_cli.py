@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -359,3 +360,42 @@ prove.GATES = fake_gates.THREE; main(['--repo', {str(repository)!r}, '--verbose'
     assert driver.wait() == 1
     assert errors == b""
     driver.stderr.close()
+
+
+def test_the_list_says_of_each_gate_whose_code_it_runs() -> None:
+    listed = {line.split()[0]: line for line in CliRunner().invoke(cli.command, ["--list"]).output.splitlines()}
+    assert {name for name, line in listed.items() if line.endswith("[runs no code of the tree]")} == {
+        "metal-check",
+        "lint",
+    }
+    assert listed["c-shim"].endswith("[runs the tree's torchgen]")
+    assert listed["test-mps"].endswith("[runs the tree's tests, the stack's host functions and kernels]")
+
+
+def test_without_code_of_the_tree_gates_that_need_it_are_not_run(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needing = replace(fake_gates.POOLED, runs="the moon's code")
+    doing_without = replace(fake_gates.CONFINED, runs="the sun's code", can_do_without=True)
+    monkeypatch.setattr(prove, "GATES", (needing, doing_without, fake_gates.PASSING))
+    _, text = invoke(repository, "--no-tree-code", "--json", "-")
+    report = json.loads(text)
+    assert [(gate["name"], gate["verdict"], gate["reason"]) for gate in report["gates"]] == [
+        ("pooled", "not run", "it runs the moon's code, which --no-tree-code forbids"),
+        ("confined", "not run", "code of a test would have to be run, and --no-tree-code forbids it"),
+        ("passing", "passed", ""),
+    ]
+    assert "--no-tree-code" in report["command"]
+
+
+def test_the_report_says_what_was_taken_from_code_of_the_tree(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prove, "GATES", (fake_gates.CONFINED, fake_gates.PASSING))
+    _, text = invoke(repository, "--json", "-")
+    confined, passing = json.loads(text)["gates"]
+    (note,) = (one for one in confined["findings"] if one["rule"] == "confined")
+    assert (confined["verdict"], note["fails"], note["details"]["what"]) == ("passed", False, "code of a test")
+    assert note["details"]["held"]["environment"] is True
+    assert note["message"].startswith("code of a test ran confined: no variables but those it needs; ")
+    assert not any(one["rule"] == "confined" for one in passing["findings"])

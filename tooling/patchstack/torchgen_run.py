@@ -1,4 +1,4 @@
-"""The target tree's own ``torchgen``, run in a subprocess on files laid out from git objects.
+"""The target tree's own ``torchgen``, run in a confined process on files laid out from git objects.
 
 Generated files are never merged: they are what the generator of that very tree makes of its inputs. The headers alone
 take well under a second; a tree whose torchgen cannot do that is served through its command line. Results are cached by
@@ -7,21 +7,19 @@ the content of everything that went in.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from patchstack.cache import read_entry, write_entry
+from patchstack.confine.command import Done, run_confined
 from patchstack.cshim import HEADER_FOLDER
 from patchstack.errors import TreeError
 from patchstack.git import Tree
@@ -31,9 +29,11 @@ _TS_FUNCTIONS = "aten/src/ATen/native/ts_native_functions.yaml"
 _TEMPLATES = "aten/src/ATen/templates"
 _INPUTS = (FUNCTIONS_PATH, TAGS_PATH)
 _CHILD = Path(__file__).with_name("torchgen_child.py")
+_FILES = Path(__file__).with_name("torchgen_files.py")
+OUTPUT = "out"
+WHAT = "the tree's torchgen"
 _USE_COMMAND_LINE = 65
 TIMEOUT_S = 300
-_MOST_OUTPUT = 64 << 20
 _SHOWN = 300
 _NAMED_LINE = re.compile(r"^\s+in \S*native_functions\.yaml:(\d+):$", re.MULTILINE)
 
@@ -74,6 +74,7 @@ def generate_c_shims(tree: Tree, backends: Sequence[str], *, use_cache: bool = T
 
     Raises:
         TorchgenError: torchgen refuses the tree.
+        TreeCodeForbiddenError: code of the tree is not to be run, and no earlier run left its result.
         TreeError: an object of the tree is missing, or the files for torchgen cannot be written.
     """
     names = [f"c_shim_{backend.lower()}.h" for backend in backends]
@@ -139,81 +140,66 @@ def _key(tree: Tree, wanted: Sequence[str]) -> str:
 
 def _run(tree: Tree, scratch: Path, backends: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
     lay_out(tree, scratch, ["torchgen", *_INPUTS])
-    done = _python(scratch, [str(_CHILD), str(scratch), *backends])
-    if done.returncode == 0:
-        headers = _as_headers(_parsed(done.stdout))
-        if headers is None:
-            raise TorchgenError("its answer is not a set of headers", done.stderr)
-        return headers
-    if done.returncode != _USE_COMMAND_LINE:
-        raise _error(done)
-    return _run_command_line(tree, scratch, wanted)
+    done = _confined(_CHILD, scratch, backends)
+    if done.status == _USE_COMMAND_LINE:
+        return _run_command_line(tree, scratch, wanted)
+    return _texts(done, "a set of headers")
 
 
 def _run_command_line(tree: Tree, scratch: Path, wanted: Sequence[str]) -> dict[str, str]:
-    """What ``python -m torchgen.gen --update-aoti-c-shim`` writes, in a scratch folder."""
+    """What ``python -m torchgen.gen --update-aoti-c-shim`` writes."""
     lay_out(tree, scratch, [_TEMPLATES, _TS_FUNCTIONS])
-    out = scratch / "out"
-    (out / "aoti").mkdir(parents=True)
-    boot = (
-        f"import runpy, sys; sys.path.insert(0, {str(scratch)!r}); runpy.run_module('torchgen.gen', None, '__main__')"
-    )
-    done = _python(
+    made = torchgen_files(
         scratch,
         [
-            *("-c", boot, "--update-aoti-c-shim", "--generate", "sources"),
-            *("--install-dir", str(out), "--aoti-install-dir", str(out / "aoti")),
+            *("--source-path", str(scratch / "aten/src/ATen"), "--update-aoti-c-shim", "--generate", "sources"),
+            *("--install-dir", OUTPUT, "--aoti-install-dir", f"{OUTPUT}/aoti"),
         ],
     )
-    if done.returncode:
+    return {name: made[f"aoti/{name}"] for name in wanted if f"aoti/{name}" in made}
+
+
+def torchgen_files(root: Path, arguments: Sequence[str], *, readable: Sequence[Path] = ()) -> dict[str, str]:
+    """The files that the command line of a torchgen makes in the folder ``OUTPUT``, by path below it.
+
+    Args:
+        root: folder that holds the package ``torchgen``.
+        arguments: of ``python -m torchgen.gen``.
+        readable: folders that it reads beside ``root``.
+
+    Raises:
+        TorchgenError: it fails, or its files are not what can be written below a folder.
+    """
+    done = _confined(_FILES, root, [OUTPUT, *arguments], readable)
+    made = _texts(done, "a set of files")
+    for path in made:
+        if os.path.isabs(path) or ".." in Path(path).parts:
+            raise TorchgenError(f"it names a file outside its folder: {path[:_SHOWN]}", done.stderr)
+    return made
+
+
+def _confined(program: Path, root: Path, arguments: Sequence[str], readable: Sequence[Path] = ()) -> Done:
+    everything = [str(root), *arguments]
+    return run_confined(WHAT, program, everything, readable=[root, *readable], timeout=TIMEOUT_S)
+
+
+def _texts(done: Done, what: str) -> dict[str, str]:
+    """The answer of a program that ended well: an early end has none, whatever its status says."""
+    if done.status is None:
+        raise TorchgenError(f"no answer within {TIMEOUT_S} s", done.stderr)
+    if done.status:
         raise _error(done)
-    made = [name for name in wanted if (out / "aoti" / name).exists()]
-    return {name: (out / "aoti" / name).read_text(encoding="utf-8", errors="replace") for name in made}
+    texts = _as_headers(_parsed(done.stdout))
+    if texts is None:
+        raise TorchgenError(f"its answer is not {what}", done.stderr)
+    return texts
 
 
-@dataclass(frozen=True)
-class _Done:
-    """A process that has ended, and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def _python(scratch: Path, arguments: Sequence[str]) -> _Done:
-    """Run Python in ``scratch``. Nothing that the tree's code starts outlives it, or keeps anyone waiting."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")} | {"PYTHONDONTWRITEBYTECODE": "1"}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:  # pipes stay open as long as a child does
-        process = subprocess.Popen(
-            [sys.executable, "-I", *arguments],
-            cwd=scratch,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
-        try:
-            status = process.wait(TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            raise TorchgenError(f"no answer within {TIMEOUT_S} s", _said(err)) from None
-        finally:
-            with contextlib.suppress(OSError):  # usually nobody is left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        return _Done(status, _said(out), _said(err))
-
-
-def _said(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read(_MOST_OUTPUT).decode(errors="replace")
-
-
-def _error(done: _Done) -> TorchgenError:
+def _error(done: Done) -> TorchgenError:
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     # An indented line goes on with the one above: torchgen adds the place and the schema to its sentence like that.
     told = [line for line in lines if not line[0].isspace()] or lines
-    return TorchgenError(told[-1].strip()[:_SHOWN] if told else f"exit status {done.returncode}", done.stderr)
+    return TorchgenError(told[-1].strip()[:_SHOWN] if told else f"exit status {done.status}", done.stderr)
 
 
 def _parsed(text: str) -> Any:

@@ -27,6 +27,8 @@ class GateEntry:
         factory: ``module:callable`` that makes the gate. Imported on use only, since some gates need packages that
             others do not.
         keeps: what it builds in the cache.
+        runs: whose code it executes, beside that of installed packages; empty where it only reads and compiles.
+        can_do_without: whether it comes to a result without running that, where it is not needed or was run before.
         needs: importable packages without which the gate is not run; those that every installation has are left out.
     """
 
@@ -35,6 +37,8 @@ class GateEntry:
     factory: str
     needs: tuple[str, ...] = ()
     keeps: Keeps = Keeps.NOTHING
+    runs: str = ""
+    can_do_without: bool = False
 
     def load(self) -> Gate:
         """Import and make the gate."""
@@ -59,6 +63,7 @@ GATES: tuple[GateEntry, ...] = (
         "stackproof.metal_run.gate:MetalRunGate",
         needs=_TENSORS,
         keeps=Keeps.PROGRAMS,
+        runs="the stack's kernels",
     ),
     GateEntry(
         "host-check",
@@ -66,6 +71,8 @@ GATES: tuple[GateEntry, ...] = (
         "stackproof.host.check:HostCheckGate",
         needs=_HOST,
         keeps=Keeps.FILES,
+        runs="the tree's torchgen",
+        can_do_without=True,
     ),
     GateEntry(
         "host-run",
@@ -73,21 +80,36 @@ GATES: tuple[GateEntry, ...] = (
         "stackproof.host.run:HostRunGate",
         needs=(*_HOST, "expecttest"),
         keeps=Keeps.PROGRAMS,
+        runs="the stack's host functions and kernels",
     ),
-    GateEntry("build", "an incremental PyTorch build of the stack (macOS)", "stackproof.build.gate:BuildGate"),
+    GateEntry(
+        "build",
+        "an incremental PyTorch build of the stack (macOS)",
+        "stackproof.build.gate:BuildGate",
+        runs="the tree's build",
+    ),
     GateEntry(
         "test-mps",
         "the tests of test_mps.py that the series touches",
         "stackproof.host.mps_tests:TestMpsGate",
         needs=(*_HOST, "expecttest"),
         keeps=Keeps.PROGRAMS,
+        runs="the tree's tests, the stack's host functions and kernels",
     ),
     GateEntry(
         "fc-window",
         "schema changes: forward and backward compatibility, and the two-week window",
         "stackproof.compat.gate:FcWindowGate",
+        runs="the tree's torchgen, for entries that the installed torch cannot parse",
+        can_do_without=True,
     ),
-    GateEntry("c-shim", "C-shim headers: no declaration changed, none stale", "stackproof.cshim.gate:CShimGate"),
+    GateEntry(
+        "c-shim",
+        "C-shim headers: no declaration changed, none stale",
+        "stackproof.cshim.gate:CShimGate",
+        runs="the tree's torchgen",
+        can_do_without=True,
+    ),
     GateEntry("lint", "what lands is formatted as the tree's own linters want it", "stackproof.lint.gate:LintGate"),
     GateEntry(
         "apple-kernels",
@@ -95,6 +117,7 @@ GATES: tuple[GateEntry, ...] = (
         "stackproof.apple.gate:AppleKernelsGate",
         needs=(*_TENSORS, "lief", "llvmlite"),
         keeps=Keeps.PROGRAMS,
+        runs="the stack's kernels",
     ),
     GateEntry(
         "bench",
@@ -102,6 +125,7 @@ GATES: tuple[GateEntry, ...] = (
         "stackproof.bench.gate:BenchGate",
         needs=_TENSORS,
         keeps=Keeps.PROGRAMS,
+        runs="the stack's kernels",
     ),
 )
 

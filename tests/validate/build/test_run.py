@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from patchstack.confine import take
 from patchstack.git import Repository
 from stackproof.build import built_tree, gate
 from stackproof.build.execute import run_commands
@@ -149,3 +150,18 @@ def test_two_builds_do_not_share_a_folder_at_once(context: GateContext, monkeypa
         result = built(context, monkeypatch, "true")
     assert result.verdict is Verdict.NOT_RUN
     assert "another validate-stack is building there" in result.reason
+
+
+def test_the_build_gets_no_token_and_a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("GITHUB_TOKEN", "secret"), ("SSH_AUTH_SOCK", "/agent"), ("CMAKE_PREFIX_PATH", "/deps")):
+        monkeypatch.setenv(name, value)
+    take()
+    show = ("sh", "-c", "echo [$GITHUB_TOKEN$SSH_AUTH_SOCK] $HOME $CMAKE_PREFIX_PATH")
+    commands = [Command("git", show, tmp_path), Command("build", show, tmp_path, is_build=True)]
+    list(run_commands(commands, tmp_path / "log", lambda done, total, what: None))
+    said = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("[")]
+    assert said[0].startswith("[secret/agent]")
+    assert said[1] == f"[] {tmp_path}/home /deps"
+    (confined,) = take()
+    assert confined.what == "the tree's build"
+    assert "NOT prevented: what breaks «the home folder is neither read nor written»" in confined.sentence

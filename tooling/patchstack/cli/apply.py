@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from patchstack.cli.request import Request
+from patchstack.confine import take
+from patchstack.confine.policy import tree_code
 from patchstack.drift.behind import commits_behind
 from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.git import Repository
@@ -41,7 +43,9 @@ def run(request: Request) -> RunReport:
 
         require_own_folder(request.format_patch)
     path, notes = locate(request.repo, request.reference)
-    with as_reference(path, request.reference), Repository.open(path) as repository:
+    take()
+    may_run = tree_code(allowed=request.tree_code)
+    with may_run, as_reference(path, request.reference), Repository.open(path) as repository:
         branch = check_name(repository, f"stack/{series.name}" if request.branch is None else request.branch)
         onto = resolve_onto(repository, request.onto)
         if onto.is_branch and onto.name == branch:
@@ -78,6 +82,7 @@ def run(request: Request) -> RunReport:
                 evidence=evidence,
             )
             report = replace(report, pulls=rehearsal.pulls, notes=(*notes, *rehearsal.notes))
+        report = replace(report, notes=(*report.notes, *(one.sentence for one in take())))
         seconds = {**plan.seconds, **(report.written.seconds if report.written else {})}
         return replace(report, seconds={**seconds, "total": time.perf_counter() - started})
 

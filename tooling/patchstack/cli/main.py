@@ -47,6 +47,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
 @click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Quote this validate-stack --json.")
 @click.option("--bench", multiple=True, metavar="[CHANGE=]FILE", help="Quote this Markdown table; may be repeated.")
+@options.tree_code
 @click.version_option(__version__, prog_name="apply-stack")
 @click.pass_context
 def command(
@@ -67,6 +68,7 @@ def command(
     results: Path | None,
     bench: tuple[str, ...],
     check: bool,
+    tree_code: bool,
 ) -> None:
     """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
 
@@ -95,6 +97,7 @@ def command(
         results,
         bench,
         check,
+        tree_code,
     )
     report = run(request)
     if request.as_json:

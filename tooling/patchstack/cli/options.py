@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from patchstack.confine.policy import OPTION
+
 repo = click.option(
     "--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder)."
 )
@@ -15,4 +17,7 @@ reference = click.option(
     help="Use a reference tree (2.11, 2.13, latest, ...); built in the cache on first use.",
 )
 series = click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+tree_code = click.option(
+    OPTION, "tree_code", is_flag=True, flag_value=False, default=True, help="Run no code of the tree or the stack."
+)
 as_json = click.option("--json", "as_json_", is_flag=True, help="Report as JSON on standard output.")

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchstack.confine.policy import OPTION
+
 _FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check")
 
 
@@ -30,6 +32,7 @@ class Request:
     results: Path | None = None
     bench: tuple[str, ...] = ()
     check: bool = False
+    tree_code: bool = True
 
     def command(self, *, only: Collection[str], replace: Collection[str]) -> str:
         """What to type for the same with other changes chosen.
@@ -43,6 +46,7 @@ class Request:
         words += [word for name in only for word in ("--only", name)]
         words += [word for name in replace for word in ("--replace", name)]
         words += [_spelt(flag) for flag in _FLAGS if getattr(self, flag)]
+        words += [] if self.tree_code else [OPTION]
         return shlex.join(words)
 
 

@@ -21,6 +21,7 @@ from stackproof.apple.lowering import lower
 from stackproof.apple.metadata import read_kernel
 from stackproof.apple.model import AirKernel, AirParameter
 from stackproof.apple.target import host_target
+from stackproof.building import builder
 from stackproof.metal.build import compile_runtime, executor_objects
 from stackproof.metal.library import MetalLibrary
 from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode, Signature
@@ -73,7 +74,14 @@ def compile_kernels(sources: Sequence[AirSource], mode: RunMode, cache: Path) ->
     """
     if mode & RunMode.FAST_MATH:
         raise AppleKernelError("fast math is decided when the kernel's source is compiled", expected="another mode")
-    watched = mode.instrumented
+    folder, sites = _linked(sources, cache, watched=mode.instrumented)
+    kernels = tuple(_described(one.kernel()) for one in sources)
+    return MetalLibrary(Build(folder / "library.so", kernels, sites), mode)
+
+
+@builder
+def _linked(sources: Sequence[AirSource], cache: Path, *, watched: bool) -> tuple[Path, tuple[tuple[str, int], ...]]:
+    """The folder of the library, and the places that it numbers."""
     key = digest(translation_digest(), str(watched), *(item for one in sources for item in (one.name, one.sha256)))
     folder = cache / "apple" / "kernels" / key
     described = folder / "build.json"
@@ -84,8 +92,7 @@ def compile_kernels(sources: Sequence[AirSource], mode: RunMode, cache: Path) ->
         partial.write_text(json.dumps(sites))
         partial.replace(described)
     places = tuple((f"{name}.ll", line) for name, line in json.loads(described.read_text()))
-    kernels = tuple(_described(one.kernel()) for one in sources)
-    return MetalLibrary(Build(folder / "library.so", kernels, places), mode)
+    return folder, places
 
 
 def library_kernels(library: Metallib, names: Sequence[str], mode: RunMode, cache: Path) -> MetalLibrary:

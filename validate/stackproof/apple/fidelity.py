@@ -8,7 +8,6 @@ on both sides.
 
 from __future__ import annotations
 
-import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from patchstack.errors import PatchstackError
 from stackproof.apple.build import library_kernels
 from stackproof.apple.container import Metallib
 from stackproof.apple.operators import Operator
-from stackproof.metal import MetalLibrary, RunMode, compile_library
+from stackproof.metal import MetalLibrary, RunMode
+from stackproof.metal.library import compile_written
 
 DTYPES: Mapping[str, torch.dtype] = {
     "float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16, "bool": torch.bool, "char": torch.int8,
@@ -110,15 +110,12 @@ def compare_operators(
     if not cases:
         return []
     theirs = library_kernels(apple, [kernel_name(*case) for case in cases], RunMode.PLAIN, cache)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "probe.metal"
-        place.write_text(probe_source(cases))
-        try:
-            ours = compile_library(place, include_dirs, cache=cache)
-        except PatchstackError as error:
-            if len(operators) == 1:
-                return [Fidelity(one.name, result, operand, problem=str(error)) for one, result, operand in cases]
-            return [row for one in operators for row in compare_operators([one], apple, include_dirs, cache)]
+    try:
+        ours = compile_written(probe_source(cases), "probe.metal", include_dirs, cache=cache)
+    except PatchstackError as error:
+        if len(operators) == 1:
+            return [Fidelity(one.name, result, operand, problem=str(error)) for one, result, operand in cases]
+        return [row for one in operators for row in compare_operators([one], apple, include_dirs, cache)]
     return [_compare(operator, result, operand, ours, theirs) for operator, result, operand in cases]
 
 

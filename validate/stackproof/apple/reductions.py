@@ -6,7 +6,6 @@ the probe is one call of the header's function, whose 64-bit forms are made of s
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,8 @@ from patchstack.errors import PatchstackError
 from stackproof.apple.build import library_kernels
 from stackproof.apple.container import Metallib
 from stackproof.apple.fidelity import DTYPES, Fidelity, distances
-from stackproof.metal import RunMode, compile_library
+from stackproof.metal import RunMode
+from stackproof.metal.library import compile_written
 
 _LANES, _ROWS = 32, 64
 
@@ -52,13 +52,10 @@ def compare_reductions(apple: Metallib, include_dirs: Sequence[Path], cache: Pat
     if not known:
         return []
     theirs = library_kernels(apple, [one.kernel for one in known], RunMode.PLAIN, cache)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "probe.metal"
-        place.write_text(_probe(known))
-        try:
-            ours = compile_library(place, include_dirs, cache=cache)
-        except PatchstackError as error:
-            return [_row(one, problem=str(error)) for one in known]
+    try:
+        ours = compile_written(_probe(known), "probe.metal", include_dirs, cache=cache)
+    except PatchstackError as error:
+        return [_row(one, problem=str(error)) for one in known]
     rows = []
     for one in known:
         values = _values(one)

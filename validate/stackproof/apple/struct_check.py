@@ -8,7 +8,6 @@ Apple's metadata names, so that a field too many, too few, moved or of another s
 from __future__ import annotations
 
 import struct
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import torch
 
 from patchstack.errors import PatchstackError
 from stackproof.apple.structs import KernelStruct, named
-from stackproof.metal import compile_library
+from stackproof.metal.library import compile_written
 from stackproof.ops.struct_layout import StructLayout, StructTable
 
 
@@ -109,11 +108,7 @@ def differences(apple: StructLayout, ours: StructLayout, reader: str) -> list[st
 
 def _metal_differences(one: KernelStruct, header: Path, include_dirs: Sequence[Path], cache: Path) -> list[str]:
     fields = one.layout.fields
-    source = _probe(one, header)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "layout.metal"
-        place.write_text(source)
-        library = compile_library(place, include_dirs, cache=cache)
+    library = compile_written(_probe(one, header), "layout.metal", include_dirs, cache=cache)
     out = torch.zeros(2 * len(fields) + 1, dtype=torch.int64)
     library.layout(out, threads=len(out))
     numbers = out.tolist()

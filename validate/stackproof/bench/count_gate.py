@@ -14,10 +14,10 @@ from stackproof.bench.counts import RowCount, as_record, findings, recorded, row
 from stackproof.bench.devices import HOST
 from stackproof.bench.rows import Row
 from stackproof.bench.sources import BASE, HEAD, sources_of
-from stackproof.metal import CompileError, RunMode
+from stackproof.metal import RunMode
 from stackproof.metal_run.gate import NAME as BUILDS
 from stackproof.metal_run.pool import Died, run_tasks
-from stackproof.metal_run.worker import OpSource, library_of
+from stackproof.metal_run.worker import OpSource, compile_error
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 
 LIMITS = (
@@ -35,13 +35,12 @@ def count_on_host(context: GateContext, rows: Sequence[Row]) -> GateResult:
         sources = sources_of(context, rows)
     except PatchstackError as error:
         return _nothing(str(error))
-    library = library_of(sources[HEAD], builds, RunMode.TRAFFIC)
-    if isinstance(library, CompileError):
-        if BASE in sources and same_words(str(library_of(sources[BASE], builds, RunMode.TRAFFIC))) == same_words(
-            str(library)
-        ):
-            return _nothing(f"the kernels do not compile, {AS_BEFORE}: {library}")
-        finding = Finding(f"the kernels do not compile: {library}", sources[HEAD].source, rule="compile")
+    refused = compile_error(sources[HEAD], builds, RunMode.TRAFFIC)
+    if refused is not None:
+        below = compile_error(sources[BASE], builds, RunMode.TRAFFIC) if BASE in sources else None
+        if below is not None and same_words(str(below)) == same_words(str(refused)):
+            return _nothing(f"the kernels do not compile, {AS_BEFORE}: {refused}")
+        finding = Finding(f"the kernels do not compile: {refused}", sources[HEAD].source, rule="compile")
         return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=[finding], limits=LIMITS)
     answers = _answers(context, sources, rows)
     counts, failures = _paired(rows, answers)
@@ -63,7 +62,7 @@ def _answers(
     tasks = [CountTask(HEAD, row) for row in rows]
     if BASE in sources:
         # Before the pool, so that not every process of it compiles the same.
-        library_of(sources[BASE], context.cache / BUILDS, RunMode.TRAFFIC)
+        compile_error(sources[BASE], context.cache / BUILDS, RunMode.TRAFFIC)
         tasks += [CountTask(BASE, row) for row in rows]
     answers: dict[tuple[str, Row], Counted] = {}
     work = CountWork(sources, context.cache / BUILDS)

@@ -13,6 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from patchstack.confine import Confined, note
 from patchstack.errors import PatchstackError
 from stackproof.before.findings import as_note, same_words
 from stackproof.before.touched import Touched
@@ -77,6 +78,7 @@ def measure_on(
     libraries = dict(_compiled(sources, compiler or COMPILERS[device], context, seen))
     if HEAD not in libraries:
         return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=seen.findings)
+    note(Confined("the stack's kernels, on the GPU,", {}))
     copy = clock.copy_bandwidth()
     for done, row in enumerate(rows, 1):
         context.progress(done, len(rows), row.label)

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from patchstack.confine import Confined, note, scrubbed
 from patchstack.errors import PatchstackError
 from stackproof.build.ninja import NinjaOutput
 from stackproof.build.plan import Command
 
+# Beginnings of the names of variables that PyTorch's build reads.
+_OF_BUILDS = (
+    *("CC", "CXX", "CFLAGS", "CPPFLAGS", "LDFLAGS", "CMAKE_", "NINJA", "MAX_JOBS", "BUILD_", "USE_", "SDKROOT"),
+    *("DEVELOPER_DIR", "MACOSX_DEPLOYMENT_TARGET", "VIRTUAL_ENV", "PYTORCH_BUILD_", "BLAS"),
+)
 Progress = Callable[[int, int, str], None]
 
 
@@ -58,7 +64,14 @@ def _run(command: Command, log: IO[str], progress: Progress) -> CommandResult:
     log.flush()
     started = time.monotonic()
     output = NinjaOutput()
-    environment = {name: value for name, value in os.environ.items() if name not in command.unset}
+    # The other commands are git's and pip's, which need what the user has set up for them.
+    given = scrubbed(also=_OF_BUILDS) if command.is_build else dict(os.environ)
+    environment = {name: value for name, value in given.items() if name not in command.unset}
+    if command.is_build:
+        home = Path(log.name).parent / "home"
+        home.mkdir(exist_ok=True)
+        environment["HOME"] = str(home)
+        note(Confined("the tree's build", {"environment": True}))
     try:
         process = subprocess.Popen(
             command.arguments,

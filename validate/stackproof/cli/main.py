@@ -45,6 +45,7 @@ from stackproof.runner.report_file import write_report_file
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 2, show_default=True, help="Processes at once."
 )
+@options.tree_code
 @click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="Judge the FC window as of this day (UTC).")
 @click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end.")
 @click.option("--verbose", "-v", is_flag=True, help="Print whole tables and every finding.")

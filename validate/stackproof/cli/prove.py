@@ -19,6 +19,7 @@ import click
 from rich.console import Console
 
 from patchstack.cache import cache_dir
+from patchstack.confine.policy import OPTION, tree_code
 from patchstack.errors import UsageError
 from patchstack.git import GitCommitHash, Repository
 from patchstack.series import load_series
@@ -61,6 +62,7 @@ class Request:
     verbose: bool = False
     github: bool = False
     device: str | None = None
+    tree_code: bool = True
 
 
 def prove(request: Request) -> int:
@@ -90,7 +92,12 @@ def _require_bench(request: Request) -> None:
 
 def gate_lines() -> list[str]:
     """One line for each gate."""
-    return [f"{entry.name:<14} {entry.summary}" for entry in GATES]
+    return [f"{entry.name:<14} {entry.summary} [{_runs(entry)}]" for entry in GATES]
+
+
+def _runs(entry: GateEntry) -> str:
+    """Whose code a gate executes, in words."""
+    return f"runs {entry.runs}" if entry.runs else "runs no code of the tree"
 
 
 def run(request: Request) -> RunReport:
@@ -100,10 +107,11 @@ def run(request: Request) -> RunReport:
         PatchstackError: the range cannot be found.
     """
     clock, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
-    target = _target(request)
+    with tree_code(allowed=request.tree_code):
+        target = _target(request)
     stacked = stack_commits(target, load_series(request.series))
     commits = stacked if request.each_commit else ()
-    stage = Stage(target.repository.root, selected(request.only), cache_dir(), request.jobs)
+    stage = Stage(target.repository.root, selected(request.only), cache_dir(), request.jobs, request.tree_code)
     trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
     target.repository.close()
     with _terminations_interrupt(), watcher() as observer:
@@ -164,6 +172,8 @@ def typed(request: Request) -> str:
         words += ["--reference", request.reference]
     if request.series and "/" not in request.series:
         words += ["--series", request.series]
+    if not request.tree_code:
+        words.append(OPTION)
     if request.each_commit:
         words.append("--each-commit")
     if request.device:

@@ -1,65 +1,28 @@
 """A tree's own torchgen as a second reader of schemas, for entries that the torch at hand cannot parse.
 
-The tree's ``torchgen`` package is laid out in a scratch folder from git objects and asked in a subprocess: the judged
-tree may be years away from the installed one, and importing it here would mix the two.
+The tree's ``torchgen`` package is laid out in a scratch folder from git objects and asked in a confined process: the
+judged tree may be years away from the installed one, and importing it here would mix the two.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from patchstack.confine.command import run_confined
+from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.git import Tree
-from patchstack.python_processes import SAFE_FOLDER, code_command
+from patchstack.torchgen_run import WHAT
 from stackproof.compat.schema import Argument, Schema
 
 PACKAGE = "torchgen"
 TIMEOUT_SECONDS = 120
 
-_SCRIPT = """
-import json
-sys.path.insert(0, sys.argv[1])
-from torchgen.model import FunctionSchema
-
-def one(value, kwarg_only):
-    default = getattr(value, "default", None)
-    alias = str(value.annotation) if value.annotation is not None else ""
-    return [value.name or "", str(value.type), alias, default, kwarg_only]
-
-answer = {}
-for text in json.load(sys.stdin):
-    try:
-        schema = FunctionSchema.parse(text)
-        arguments = schema.arguments
-        by_keyword = {id(a) for a in (*arguments.flat_kwarg_only, *arguments.out)}
-        everything = [one(a, id(a) in by_keyword) for a in arguments.flat_all]
-        answer[text] = [str(schema.name), everything, [one(r, False) for r in schema.returns]]
-    except Exception:
-        continue
-json.dump(answer, sys.stdout)
-"""
-
-
-_KEYS_SCRIPT = """
-import json
-sys.path.insert(0, sys.argv[1])
-from torchgen.model import DispatchKey, dispatch_keys
-
-answer = {}
-for key in json.load(sys.stdin):
-    try:
-        if DispatchKey.parse(key) not in dispatch_keys:
-            answer[key] = f"{key} is not a supported dispatch key"
-    except Exception as error:
-        answer[key] = str(error)
-json.dump(answer, sys.stdout)
-"""
+_CHILD = Path(__file__).with_name("torchgen_child.py")
 
 
 class TreeTorchgen:
@@ -71,28 +34,32 @@ class TreeTorchgen:
 
     def __call__(self, texts: frozenset[str]) -> Mapping[str, Schema]:
         """The schemas that the tree's torchgen can read; empty where the tree has none, or it does not run."""
-        return {text: _schema(text, *parts) for text, parts in self._asked(_SCRIPT, texts).items()}
+        return {text: _schema(text, *parts) for text, parts in self._asked("schemas", texts).items()}
 
     def refused_keys(self, keys: frozenset[str]) -> Mapping[str, str]:
         """Of dispatch keys, those that the tree's torchgen does not take, with its own sentence about each."""
-        return self._asked(_KEYS_SCRIPT, keys)
+        return self._asked("keys", keys)
 
-    def _asked(self, script: str, texts: frozenset[str]) -> dict[str, Any]:
+    def _asked(self, question: str, texts: frozenset[str]) -> dict[str, Any]:
         root = lay_out(self._tree, PACKAGE, self._cache / "torchgen-package")
         if root is None or not texts:
             return {}
-        done = subprocess.run(
-            code_command(script, str(root)),
-            cwd=SAFE_FOLDER,
-            input=json.dumps(sorted(texts)),
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-        answer: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
-        return answer
+        try:
+            done = run_confined(
+                WHAT,
+                _CHILD,
+                [str(root), question],
+                readable=[root],
+                timeout=TIMEOUT_SECONDS,
+                stdin=json.dumps(sorted(texts)),
+            )
+        except TreeCodeForbiddenError:
+            return {}
+        try:
+            answer = json.loads(done.stdout) if done.status == 0 else {}
+        except ValueError:
+            return {}
+        return answer if isinstance(answer, dict) else {}
 
 
 def lay_out(tree: Tree, folder: str, cache: Path) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.cshim import HEADER_FOLDER, ShimDelta, classify, header_path, parse_declarations
 from patchstack.git import Tree
 from patchstack.torchgen_run import TorchgenError
@@ -60,6 +61,8 @@ def check_freshness(tree: Tree, devices: Sequence[str], generate: Generate) -> F
         made = generate(tree, devices)
     except TorchgenError as error:
         return Freshness(refusal=str(error), refused_by_torchgen=True, refused_line=error.line)
+    except TreeCodeForbiddenError as error:
+        return Freshness(refusal=str(error))
     stale: list[StaleHeader] = []
     checked: list[str] = []
     not_made: list[str] = []

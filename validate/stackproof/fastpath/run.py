@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from patchstack.confine import Confined, note
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
 from stackproof.fastpath.device import Device, MpsDevice
@@ -51,6 +52,7 @@ def run_on_mps(context: GateContext, *, name: str = "test-mps") -> GateResult:
     if os.environ.get(_FALLBACK, "0") != "0":
         reason = f"{_FALLBACK} is set, results would be the CPU's (next: unset {_FALLBACK})"
         return GateResult(name, Verdict.NOT_RUN, reason=reason)
+    note(Confined("the stack's kernels, on the GPU,", {}))
     return run_on(MpsDevice(), context, name=name)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
 from stackproof.before.findings import failing, noted
@@ -269,7 +270,7 @@ class HostCheckGate:
             return GateResult(NAME, Verdict.NOT_RUN, reason="the stack touches no operations/*.mm", limits=LIMITS)
         try:
             checker = self._checker(context, stack)
-        except ToolchainError as error:
+        except (ToolchainError, TreeCodeForbiddenError) as error:
             return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
         except PatchstackError as error:
             finding = Finding(str(error), path=error.where, rule="headers")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,19 +16,13 @@ import torch
 
 from patchstack.errors import TreeError
 from patchstack.git import Tree
-from patchstack.git.process import git_environment
-from patchstack.python_processes import code_command
 from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
-from patchstack.torchgen_run import lay_out
-from stackproof.host.clang import STUBS, TIMEOUT_S, stubs_digest
+from patchstack.torchgen_run import OUTPUT, TorchgenError, lay_out, torchgen_files
+from stackproof.host.clang import STUBS, stubs_digest
 from stackproof.host.stack import KERNELS
 from stackproof.metal.toolchain import digest
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
-# As a folder on PYTHONPATH would be, but for this process alone: first on the path.
-_TORCHGEN = (
-    "import runpy; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('torchgen.gen', None, '__main__', True)"
-)
 _ENDINGS = (".h", ".hpp", ".inc", ".inl")
 _GENERATOR = ("torchgen", FUNCTIONS_PATH, TAGS_PATH, "aten/src/ATen/templates")
 # Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
@@ -158,28 +151,16 @@ def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...])
     Raises:
         TreeError: it fails; the message is its last line.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    command = [
-        *code_command(_TORCHGEN, str(root)),
-        "--source-path",
-        str(source),
-        "--install_dir",
-        str(output),
-        "--per-operator-headers",
-        "--mps",
-        "--generate",
-        *kinds,
-        "--backend-whitelist",
-        "MPS",
-        "CPU",
+    arguments = [
+        *("--source-path", str(source), "--install_dir", OUTPUT, "--per-operator-headers", "--mps"),
+        *("--generate", *kinds, "--backend-whitelist", "MPS", "CPU"),
     ]
-    environment = {**git_environment(), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
-    )
-    if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-        raise TreeError("the tree's torchgen failed", where=FUNCTIONS_PATH, found=last)
+    try:
+        made = torchgen_files(root, arguments, readable=[source])
+    except TorchgenError as error:
+        raise TreeError("the tree's torchgen failed", where=FUNCTIONS_PATH, found=error.problem) from None
+    for path, text in made.items():
+        write(output / path, text)
 
 
 def _rest(cache: Path) -> Path:

@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from stackproof.host.build import DeviceBuild
-from stackproof.host.trace import Trace, trace_path
+from stackproof.host.trace import Trace
 from stackproof.host.worker import device_of
 from stackproof.launches import Launches
 from stackproof.model import Finding
@@ -101,13 +101,11 @@ class MpsTests:
         root: folder with the tree's test file and testing package.
         patterns: a test is selected if its name contains one of them.
         build: the stand-in device; ``None`` on a machine with a real one.
-        traces: folder for what the workers are doing.
     """
 
     root: Path
     patterns: tuple[str, ...]
     build: DeviceBuild | None
-    traces: Path
 
     def __call__(self, chunk: Chunk) -> ChunkResult:
         """Run a share of the tests; whatever goes wrong while loading them is told, not raised."""
@@ -121,7 +119,7 @@ class MpsTests:
         device = device_of(self.build) if self.build else None
         if device:
             device.log.take()
-        trace = Trace(trace_path(self.traces, chunk.label))
+        trace = Trace()
         for name in (one for one in sorted(tests)[chunk.number :: chunk.of] if one not in chunk.without):
             trace.begin(name)
             if device:

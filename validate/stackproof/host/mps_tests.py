@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ from stackproof.host.mps_child import (
 )
 from stackproof.host.run import why_not_here
 from stackproof.host.stack import HostStack
-from stackproof.host.trace import Doing, last_of, trace_path
+from stackproof.host.trace import Doing, last_of
 from stackproof.host.watched import fallback_findings
 from stackproof.launches import DETAIL, NOT_COUNTED, Launches, looked_at, never_launched
 from stackproof.metal.errors import CompileError, ToolchainError
@@ -162,11 +161,11 @@ def _prepare(context: GateContext, stack: HostStack, patterns: tuple[str, ...]) 
     context.progress(0, 1, "prepare the tests")
     built = context.options.get("built")
     if built:
-        return MpsTests(Path(built), patterns, None, context.cache / NAME / "traces")
+        return MpsTests(Path(built), patterns, None)
     paths = [TEST_FILE, *(path for path in stack.tree.walk(TESTING) if path.endswith((".py", ".json")))]
     files = {path: text for path in paths if (text := stack.tree.read(path)) is not None}
     build: DeviceBuild = build_device(stack, context.cache / "host-run", jobs=context.jobs)
-    return MpsTests(write_files(files, context.cache / NAME), patterns, build, context.cache / NAME / "traces")
+    return MpsTests(write_files(files, context.cache / NAME), patterns, build)
 
 
 @dataclass
@@ -190,23 +189,21 @@ def _collected(context: GateContext, tests: MpsTests) -> _Collected:
     shares = _CHUNKS if len(tests.patterns) > 1 else 1  # each process loads the whole test file first
     waiting = [Chunk(number, shares) for number in range(shares)]
     seen, done = _Collected(), 0
-    with tempfile.TemporaryDirectory(prefix="stackproof-traces-") as folder:
-        tests = replace(tests, traces=Path(folder))
-        while waiting and not seen.problem:
-            again: list[Chunk] = []
-            for chunk, answer in run_tasks(waiting, tests, jobs=context.jobs, timeout=_TIMEOUT_S):
-                if isinstance(answer, Died):
-                    again += _after_crash(seen, chunk, answer, last_of(trace_path(tests.traces, chunk.label)))
-                elif answer.problem:
-                    seen.problem = answer.problem
-                    break
-                else:
-                    seen.outcomes += answer.outcomes
-                    seen.findings += answer.findings
-                    seen.counts.add(answer.counts)
-                    done += 1
-                context.progress(done, shares, f"{len(seen.outcomes)} tests")
-            waiting = again
+    while waiting and not seen.problem:
+        again: list[Chunk] = []
+        for chunk, answer in run_tasks(waiting, tests, jobs=context.jobs, timeout=_TIMEOUT_S):
+            if isinstance(answer, Died):
+                again += _after_crash(seen, chunk, answer, last_of(answer))
+            elif answer.problem:
+                seen.problem = answer.problem
+                break
+            else:
+                seen.outcomes += answer.outcomes
+                seen.findings += answer.findings
+                seen.counts.add(answer.counts)
+                done += 1
+            context.progress(done, shares, f"{len(seen.outcomes)} tests")
+        waiting = again
     return seen
 
 

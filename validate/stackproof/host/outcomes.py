@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from stackproof.host.build import DeviceBuild
 from stackproof.host.scenarios import Scenario
-from stackproof.host.trace import Doing, last_of, trace_path
+from stackproof.host.trace import Doing, last_of
 from stackproof.host.worker import Ran, ScenarioRunner
 from stackproof.metal_run.pool import Died, run_tasks
 
@@ -54,28 +52,27 @@ def run_scenarios(
 ) -> Iterator[tuple[Scenario, Outcome]]:
     """Every scenario with its outcome, in the order of completion."""
     done = 0
-    with tempfile.TemporaryDirectory(prefix="stackproof-traces-") as folder:
-        waiting = [(one, Outcome()) for one in scenarios]
-        while waiting:
-            before = {replace(one, without=_left_out(outcome)): (one, outcome) for one, outcome in waiting}
-            waiting = []
-            runner = ScenarioRunner(build, Path(folder))
-            for task, answer in run_tasks(list(before), runner, jobs=jobs, timeout=TIMEOUT_S):
-                scenario, outcome = before[task]
-                outcome = _with(outcome, answer, last_of(trace_path(Path(folder), task.label)))
-                if isinstance(answer, Died) and outcome.crashes[-1].doing.part not in ("", *task.without):
-                    waiting.append((scenario, outcome))
-                    continue
-                done += 1
-                yield scenario, outcome
-                progress(done, len(scenarios), scenario.label)
+    waiting = [(one, Outcome()) for one in scenarios]
+    while waiting:
+        before = {replace(one, without=_left_out(outcome)): (one, outcome) for one, outcome in waiting}
+        waiting = []
+        runner = ScenarioRunner(build)
+        for task, answer in run_tasks(list(before), runner, jobs=jobs, timeout=TIMEOUT_S):
+            scenario, outcome = before[task]
+            outcome = _with(outcome, answer)
+            if isinstance(answer, Died) and outcome.crashes[-1].doing.part not in ("", *task.without):
+                waiting.append((scenario, outcome))
+                continue
+            done += 1
+            yield scenario, outcome
+            progress(done, len(scenarios), scenario.label)
 
 
 def _left_out(outcome: Outcome) -> tuple[str, ...]:
     return tuple(crash.doing.part for crash in outcome.crashes)
 
 
-def _with(outcome: Outcome, answer: Ran | Died, doing: Doing) -> Outcome:
+def _with(outcome: Outcome, answer: Ran | Died) -> Outcome:
     if isinstance(answer, Died):
-        return replace(outcome, crashes=(*outcome.crashes, Crash(answer.reason, doing)))
+        return replace(outcome, crashes=(*outcome.crashes, Crash(answer.reason, last_of(answer))))
     return replace(outcome, ran=answer)

@@ -1,12 +1,12 @@
-"""What a worker was doing, in a file: it can be read when the worker has died."""
+"""What a worker is doing, in its last words: they can be read when it has died."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from stackproof.metal.toolchain import digest
+from stackproof.metal_run.last_words import say
+from stackproof.metal_run.pool import Died
 
 
 @dataclass(frozen=True)
@@ -23,41 +23,29 @@ class Doing:
 
 
 class Trace:
-    """Writes what this process does.
+    """Says what this process does."""
 
-    Args:
-        path: of the file, which is made anew.
-    """
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("wb", buffering=0)
+    def __init__(self) -> None:
         self._doing = Doing()
 
     def begin(self, part: str) -> None:
         """A part of the task begins."""
-        self._write(Doing(part))
+        self._say(Doing(part))
 
     def launch(self, kernel: str) -> None:
         """A kernel is launched."""
-        self._write(Doing(self._doing.part, kernel))
+        self._say(Doing(self._doing.part, kernel))
 
-    def _write(self, doing: Doing) -> None:
+    def _say(self, doing: Doing) -> None:
         if doing != self._doing:
             self._doing = doing
-            self._file.seek(0)
-            self._file.write(json.dumps(asdict(doing)).encode())
-            self._file.truncate()
+            say(json.dumps(asdict(doing)))
 
 
-def trace_path(folder: Path, label: str) -> Path:
-    """Of the task with this label."""
-    return folder / f"{digest(label)}.json"
-
-
-def last_of(path: Path) -> Doing:
-    """What was written last; nothing where that is not known."""
+def last_of(died: Died) -> Doing:
+    """What it did last; nothing where that is not known."""
     try:
-        return Doing(**json.loads(path.read_bytes()))
-    except (OSError, ValueError):
+        found = json.loads(died.last_words)
+        return Doing(str(found["part"]), str(found["kernel"]))
+    except (ValueError, TypeError, KeyError):
         return Doing()

@@ -6,14 +6,13 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 import torch
 
 from stackproof.host.build import DeviceBuild
 from stackproof.host.device import StandinDevice
 from stackproof.host.scenarios import HostCase, Scenario, host_proof_for
-from stackproof.host.trace import Trace, trace_path
+from stackproof.host.trace import Trace
 from stackproof.launches import Launches
 from stackproof.model import Finding
 
@@ -46,11 +45,9 @@ class ScenarioRunner:
 
     Attributes:
         build: the device of the workers.
-        traces: folder for what the workers are doing.
     """
 
     build: DeviceBuild
-    traces: Path
 
     def __call__(self, scenario: Scenario) -> Ran:
         """Run one scenario; an exception becomes a finding."""
@@ -63,7 +60,7 @@ class ScenarioRunner:
         except OSError as error:
             return Ran((), (Finding(str(error), rule=NOT_LOADED),), 0, time.monotonic() - started)
         launched = len(device.launches)
-        device.trace = Trace(trace_path(self.traces, scenario.label))
+        device.trace = Trace()
         device.log.take()
         try:
             proof = host_proof_for(scenario.op)

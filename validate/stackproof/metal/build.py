@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stackproof.building import builder
 from stackproof.metal.dialect import dialect_edits
 from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
@@ -169,6 +170,7 @@ def compiler_flags(mode: RunMode, toolchain: Toolchain) -> tuple[str, ...]:
     )
 
 
+@builder
 def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     """Compile ``source`` for ``mode``, or find it in ``cache``.
 
@@ -190,6 +192,19 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
             if not described.exists():
                 _build(text, source.places, flags, kind, toolchain, folder, cache)
     return _load(folder, json.loads(described.read_text()), source)
+
+
+@builder
+def compile_text(text: str, name: str, include_dirs: tuple[Path, ...], mode: RunMode, cache: Path) -> Build:
+    """Compile a text that is in no file, as if it were in one of this name.
+
+    Raises:
+        CompileError: as :func:`compile_source`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / name
+        place.write_text(text)
+        return compile_source(Source(place.resolve(), include_dirs), mode, cache)
 
 
 @contextlib.contextmanager
@@ -262,18 +277,17 @@ def compile_runtime(
     texts = [item for path in beside for item in (path.name, path.read_bytes())]
     folder = cache / "metal" / f"runtime-{digest(headers_digest(), toolchain.version, *arguments, *texts)}"
     folder.mkdir(parents=True, exist_ok=True)
-    objects = []
-    for source in sorted(sources):
-        output = folder / f"{source.stem}.o"
-        objects.append(output)
+    objects = [(source, folder / f"{source.stem}.o") for source in sorted(sources)]
+    for source, output in objects:
         if output.exists():
             continue
-        partial = folder / f"{source.stem}.{os.getpid()}.partial"
-        done = toolchain.run([*arguments, "-I", str(RUNTIME), "-c", str(source), "-o", str(partial)])
-        if done.returncode:
-            raise failure(source.name, done.stderr)
-        partial.replace(output)
-    return objects
+        with _alone(folder):
+            partial = folder / f"{source.stem}.{os.getpid()}.partial"
+            done = toolchain.run([*arguments, "-I", str(RUNTIME), "-c", str(source), "-o", str(partial)])
+            if done.returncode:
+                raise failure(source.name, done.stderr)
+            partial.replace(output)
+    return [output for _, output in objects]
 
 
 def executor_objects(toolchain: Toolchain, cache: Path, *, instrumented: bool) -> list[Path]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stackproof.metal.arguments import PackedArguments, pack
-from stackproof.metal.build import Source, compile_source
+from stackproof.metal.build import Source, compile_source, compile_text
 from stackproof.metal.errors import CallError
 from stackproof.metal.memory import GuardedMemory
 from stackproof.metal.model import Build, Report, RunMode, Signature
@@ -240,6 +240,14 @@ def compile_library(
     top = root.resolve() if root else None
     source = Source(Path(sources).resolve(), directories, metal_version, tuple(defines), top)
     return MetalLibrary(compile_source(source, mode, cache), mode)
+
+
+def compile_written(
+    text: str, name: str, include_dirs: Sequence[Path], *, cache: Path, mode: RunMode = RunMode.PLAIN
+) -> MetalLibrary:
+    """Compile Metal that is in no file; see :func:`compile_library`."""
+    directories = tuple(Path(one).resolve() for one in include_dirs)
+    return MetalLibrary(compile_text(text, name, directories, mode, cache), mode)
 
 
 def _place(report: Report) -> tuple[object, ...]:

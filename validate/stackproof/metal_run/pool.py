@@ -7,15 +7,18 @@ all work instead.
 
 from __future__ import annotations
 
-import pickle
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from stackproof.building import build
+from stackproof.metal.errors import ToolchainError
+from stackproof.metal_run.messages import MOST_BYTES, REQUEST, UnreadableAnswerError, from_bytes
 from stackproof.metal_run.processes import WorkerProcess, WorkerStartError, start_worker
 
 __all__ = ["Died", "WorkerStartError", "run_tasks"]
@@ -30,9 +33,15 @@ class Died:
 
     Attributes:
         reason: ``killed by SIGSEGV``, ``exit status 1``, ``no answer within 60 s``.
+        last_words: what it said of itself before, see :mod:`stackproof.metal_run.last_words`.
     """
 
     reason: str
+    last_words: str = ""
+
+
+class _Asked:
+    """A task goes on when something is built."""
 
 
 @dataclass
@@ -55,9 +64,11 @@ def run_tasks(
 
     Raises:
         WorkerStartError: a process could not be started, which says nothing about the tasks.
+        OSError, ToolchainError: what a worker asked for could not be built, which says nothing about them either.
     """
     waiting = deque(tasks)
     workers: list[_Worker[Task]] = []
+    builders = _Builders(jobs)
     try:
         while waiting or any(worker.task is not None for worker in workers):
             while waiting and len(workers) < min(jobs, len(tasks)):
@@ -66,8 +77,11 @@ def run_tasks(
                 if worker.task is None and waiting:
                     worker.task, worker.started = waiting.popleft(), time.monotonic()
                     worker.process.send(worker.task)
+            builders.raise_failures()
             for worker in _ready(workers, timeout):
-                answer = _answer(worker, timeout)
+                answer: Answer | Died | _Asked = _answer(worker, builders, timeout)
+                if isinstance(answer, _Asked):
+                    continue
                 assert worker.task is not None
                 yield worker.task, answer
                 worker.task = None
@@ -76,6 +90,36 @@ def run_tasks(
     finally:
         for worker in workers:
             worker.process.end()
+        builders.end()
+
+
+class _Builders:
+    """Threads that build what workers ask for; the compilers that they start are processes."""
+
+    def __init__(self, jobs: int) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=max(jobs, 1))
+        self._failures: list[Exception] = []
+
+    def build_for(self, process: WorkerProcess, request: Any) -> None:
+        """Build something and send it; an error of the source is raised in the worker that asked."""
+        self._threads.submit(self._build, process, request)
+
+    def raise_failures(self) -> None:
+        """Raise what this machine could not do."""
+        if self._failures:
+            raise self._failures[0]
+
+    def end(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def _build(self, process: WorkerProcess, request: Any) -> None:
+        try:
+            name, args, kwargs = request
+            process.send((build(name, args, kwargs), None))
+        except (OSError, ToolchainError) as error:
+            self._failures.append(error)
+        except Exception as error:
+            process.send((None, error))
 
 
 def _ready(workers: Sequence[_Worker[Task]], timeout: float) -> list[_Worker[Task]]:
@@ -86,15 +130,23 @@ def _ready(workers: Sequence[_Worker[Task]], timeout: float) -> list[_Worker[Tas
     return [worker for worker in busy if worker.process.pipe in readable or now - worker.started > timeout]
 
 
-def _answer(worker: _Worker[Task], timeout: float) -> Answer | Died:
+def _answer(worker: _Worker[Task], builders: _Builders, timeout: float) -> Answer | Died | _Asked:
+    """The answer of a worker that is ready, or that it asked for something that it needs."""
     pipe = worker.process.pipe
     if not pipe.poll():
         worker.process.end()
-        return Died(f"no answer within {timeout:g} s")
+        return Died(f"no answer within {timeout:g} s", worker.process.last_words)
     try:
-        answer: Answer = pickle.loads(pipe.recv_bytes())
+        message = pipe.recv_bytes(MOST_BYTES)
+        if message[:1] == REQUEST:
+            builders.build_for(worker.process, from_bytes(message[1:]))
+            return _Asked()
+        answer: Answer = from_bytes(message[1:])
     except (EOFError, ConnectionResetError):
-        return Died(_ending(worker.process.status()))
+        return Died(_ending(worker.process.status()), worker.process.last_words)
+    except (UnreadableAnswerError, OSError) as error:  # the latter where the rest of it does not come, or is too much
+        worker.process.end()
+        return Died(f"its answer is not one: {error}", worker.process.last_words)
     return answer
 
 

@@ -7,26 +7,33 @@ nothing about the stack.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, Any, ClassVar, Protocol
 
+from patchstack.cache import cache_dir
+from patchstack.confine import Cage, Confined, Limits, home_folders, note, scrubbed
 from patchstack.errors import PatchstackError
-from patchstack.python_processes import SAFE_FOLDER, code_command
+from patchstack.python_processes import SAFE_FOLDER, code_command, import_path
+from stackproof.metal_run.last_words import said
+from stackproof.metal_run.messages import REST_S
 from stackproof.metal_run.worker_server import KILL, READY, START, STATUS_BYTES
 
+WHAT = "code of the stack"
 _SHOWN = 600  # characters of what a process printed last
 # Never a fork of this process: after torch has threads that is undefined on macOS, and copies its caches.
 _CAN_FORK = sys.platform.startswith("linux")
-_SERVER = "from stackproof.metal_run.worker_server import serve_forks; serve_forks({descriptor})"
-_ALONE = "from stackproof.metal_run.worker_server import serve_alone; serve_alone({descriptor})"
+_SERVER = "from stackproof.metal_run.worker_server import serve_forks; serve_forks({descriptor}, {cage!r})"
+_ALONE = "from stackproof.metal_run.worker_server import serve_alone; serve_alone({descriptor}, {words}, {cage!r})"
 
 
 class WorkerStartError(PatchstackError):
@@ -48,8 +55,9 @@ class WorkerProcess:
         pipe: readable when there is an answer, or when the process has ended.
     """
 
-    def __init__(self, pipe: Connection, process: _Process) -> None:
+    def __init__(self, pipe: Connection, words: IO[bytes], process: _Process) -> None:
         self.pipe = pipe
+        self._words = words
         self._process = process
 
     def send(self, value: object) -> None:
@@ -58,6 +66,11 @@ class WorkerProcess:
             self.pipe.send_bytes(pickle.dumps(value))
         except (BrokenPipeError, ConnectionResetError):
             return
+
+    @property
+    def last_words(self) -> str:
+        """What it said last in its task."""
+        return said(self._words.fileno())
 
     def status(self) -> int:
         """Wait for its end: the exit status, negative for a signal."""
@@ -77,23 +90,27 @@ def start_worker(work: Callable[[Any], Any]) -> WorkerProcess:
         WorkerStartError: it does not start.
     """
     here, there = Pipe()
+    words = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
     log: IO[bytes]
     process: _Process
     with there:
         if _CAN_FORK:
             server = _Server.running()
-            process, log = server.fork(there), server.log
+            process, log = server.fork(there, words), server.log
+            note(Confined(WHAT, server.held))
         else:
-            process = _Alone(there)
+            process = _Alone(there, words)
             log = process.log
-    worker = WorkerProcess(here, process)
-    worker.send((work, dict(os.environ)))
+    with socket.fromfd(here.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as same:
+        same.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", REST_S, 0))
+    worker = WorkerProcess(here, words, process)
+    worker.send((work, scrubbed()))
     try:
-        ready = here.recv_bytes() == READY
+        answer = here.recv_bytes()
     except (EOFError, ConnectionResetError):
-        ready = False
-    if not ready:
-        raise _did_not_start("a worker process", process.end(), log)
+        raise _did_not_start("a worker process", process.end(), log) from None
+    if held := answer[len(READY) :]:  # from a process that has no server to say it
+        note(Confined(WHAT, json.loads(held)))
     return worker
 
 
@@ -104,10 +121,16 @@ class _Server:
 
     def __init__(self) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the server)
+        self._folder = tempfile.TemporaryDirectory(prefix="stackproof-workers-", ignore_cleanup_errors=True)
         self._control, there = socket.socketpair()
         with there:
-            self._process = _popen(_SERVER, there.fileno(), self.log)
-        if self._control.recv(1) != READY:
+            code = _SERVER.format(descriptor=there.fileno(), cage=_cage(self._folder.name))
+            self._process = _popen(code, (there.fileno(),), self.log)
+        with self._control.makefile("rb") as said:
+            ready = said.readline()
+        if ready.startswith(READY):
+            self.held: Mapping[str, bool] = json.loads(ready[len(READY) :])
+        else:
             self._process.kill()
             raise _did_not_start("the process that workers are forked from", self._process.wait(), self.log)
 
@@ -119,11 +142,11 @@ class _Server:
             known = cls._current = os.getpid(), cls()
         return known[1]
 
-    def fork(self, pipe: Connection) -> _Fork:
+    def fork(self, pipe: Connection, words: IO[bytes]) -> _Fork:
         """A worker at the other end of ``pipe``."""
         here, there = socket.socketpair()
         with there, contextlib.suppress(OSError):  # it ended: the status will say so
-            socket.send_fds(self._control, [START], [pipe.fileno(), there.fileno()])
+            socket.send_fds(self._control, [START], [pipe.fileno(), words.fileno(), there.fileno()])
         return _Fork(here)
 
 
@@ -154,9 +177,11 @@ class _Fork:
 class _Alone:
     """A worker that is a new Python."""
 
-    def __init__(self, pipe: Connection) -> None:
+    def __init__(self, pipe: Connection, words: IO[bytes]) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
-        self._process = _popen(_ALONE, pipe.fileno(), self.log)
+        self._folder = tempfile.TemporaryDirectory(prefix="stackproof-worker-", ignore_cleanup_errors=True)
+        code = _ALONE.format(descriptor=pipe.fileno(), words=words.fileno(), cage=_cage(self._folder.name))
+        self._process = _popen(code, (pipe.fileno(), words.fileno()), self.log)
 
     def end(self) -> int:
         self._process.kill()
@@ -166,18 +191,32 @@ class _Alone:
         return self._process.wait()
 
 
-def _popen(code: str, descriptor: int, log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _popen(code: str, descriptors: Sequence[int], log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        code_command(code.format(descriptor=descriptor)),
+        code_command(code),
         cwd=SAFE_FOLDER,
-        pass_fds=(descriptor,),
+        env=scrubbed(),
+        pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
     )
 
 
+def _cage(folder: str) -> Mapping[str, Any]:
+    """Where workers live, as JSON has it: they read what they import and what is in the cache."""
+    wheels = os.environ.get("PATCHSTACK_WHEEL_DIR")
+    places = [
+        sys.prefix,
+        sys.base_prefix,
+        *import_path(),
+        str(cache_dir()),
+        *([os.path.abspath(wheels)] if wheels else []),
+    ]
+    return Cage(folder, tuple(dict.fromkeys(places)), Limits.for_kernels(), home_folders()).as_json()
+
+
 def _did_not_start(what: str, status: int, log: IO[bytes]) -> WorkerStartError:
     log.seek(0)
-    said = " ".join(log.read().decode(errors="replace").split())[-_SHOWN:]
-    return WorkerStartError(f"{what} did not start", found=said or f"nothing printed, exit status {status}")
+    printed = " ".join(log.read().decode(errors="replace").split())[-_SHOWN:]
+    return WorkerStartError(f"{what} did not start", found=printed or f"nothing printed, exit status {status}")

@@ -28,6 +28,7 @@ from stackproof.metal import (
     RunMode,
     compile_library,
 )
+from stackproof.metal.build import Source, compile_source
 from stackproof.model import Finding
 from stackproof.ops import CaseResult, Kernels, WorkUnit, proof_for
 
@@ -205,6 +206,16 @@ def library_of(source: OpSource, cache_folder: Path, mode: RunMode) -> MetalLibr
         return compile_library(source.root / source.source, source.include_dirs, cache=cache_folder, mode=mode)
     except CompileError as error:
         return error
+
+
+def compile_error(source: OpSource, cache_folder: Path, mode: RunMode) -> CompileError | None:
+    """Compile the kernels of a source without loading them; the error where they do not compile."""
+    directories = tuple(one.resolve() for one in source.include_dirs)
+    try:
+        compile_source(Source((source.root / source.source).resolve(), directories), mode, cache_folder)
+    except CompileError as error:
+        return error
+    return None
 
 
 def _before(source: OpSource, cache_folder: Path) -> Kernels | None:

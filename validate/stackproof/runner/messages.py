@@ -24,6 +24,7 @@ class Job:
         cache: folder for heavy things.
         jobs: processes at once.
         options: the gates' options by name.
+        tree_code: whether code of the tree may be run.
     """
 
     entry: GateEntry
@@ -33,6 +34,7 @@ class Job:
     cache: Path
     jobs: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    tree_code: bool = True
 
     def in_words(self) -> str:
         """What was asked for, for a report."""

@@ -40,12 +40,14 @@ class Stage:
         entries: the gates, in order.
         cache: folder for heavy things.
         jobs: processes at once.
+        tree_code: whether code of the tree may be run.
     """
 
     repository: Path
     entries: Sequence[GateEntry]
     cache: Path
     jobs: int
+    tree_code: bool = True
 
 
 class Observer(Protocol):
@@ -104,7 +106,8 @@ def run_stages(stage: Stage, ranges: Sequence[Range], observer: Observer) -> Out
 
 
 def _job(stage: Stage, entry: GateEntry, range_: Range) -> Job:
-    return Job(entry, stage.repository, range_.base, range_.head, stage.cache, stage.jobs, range_.options)
+    commits = (range_.base, range_.head)
+    return Job(entry, stage.repository, *commits, stage.cache, stage.jobs, range_.options, stage.tree_code)
 
 
 def _fill(results: list[list[GateResult]], entries: Sequence[GateEntry]) -> None:

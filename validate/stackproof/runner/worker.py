@@ -15,6 +15,8 @@ import traceback
 from multiprocessing.connection import Connection
 
 from patchstack.cache import not_executable, unwritable, write_refusal
+from patchstack.confine import take
+from patchstack.confine.policy import OPTION, TreeCodeForbiddenError, tree_code
 from patchstack.errors import PatchstackError
 from patchstack.git import Repository
 from stackproof.apple.errors import MissingPackageError
@@ -23,6 +25,7 @@ from stackproof.metal.errors import ToolchainError
 from stackproof.metal_run.processes import WorkerStartError
 from stackproof.model import GateContext, GateResult, Verdict
 from stackproof.packages import missing
+from stackproof.runner.confinement import with_confinement
 from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackagesMissing, Progressed, Raised
 from stackproof.runner.processes import kill_own_family
 
@@ -64,9 +67,18 @@ def serve(pipe: Connection) -> None:
 def _answer(job: Job, pipe: Connection) -> Answer:
     if lacking := missing(job.entry.needs):
         return PackagesMissing(lacking)
+    if job.entry.runs and not (job.tree_code or job.entry.can_do_without):
+        reason = f"it runs {job.entry.runs}, which {OPTION} forbids"
+        return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=reason))
     try:
         refusal = _refused_by_cache(job)
-        return _not_run(job, refusal) if refusal else Ended(_run(job, pipe))
+        if refusal:
+            return _not_run(job, refusal)
+        take()
+        with tree_code(allowed=job.tree_code):
+            return Ended(with_confinement(_run(job, pipe), take()))
+    except TreeCodeForbiddenError as error:
+        return _not_run(job, error)
     except (ToolchainError, MissingPackageError) as error:  # this machine lacks something; the stack is not judged
         return _not_run(job, error)
     except OSError as error:

@@ -1,0 +1,35 @@
+"""Gates that can do without code of the tree come to a result, or are not run; they never fail for want of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patchstack.confine import take
+from patchstack.confine.policy import OPTION, tree_code
+from stack_lab import applied
+from stackproof.cshim.gate import CShimGate
+from stackproof.host.check import HostCheckGate
+from stackproof.host.clang import find_clang
+from stackproof.metal.errors import ToolchainError
+from stackproof.model import Gate, Verdict
+
+
+@pytest.mark.needs_reference
+@pytest.mark.parametrize("gate", [CShimGate(), HostCheckGate()], ids=lambda gate: gate.name)
+def test_a_gate_that_needs_torchgen_is_not_run_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate
+) -> None:
+    try:
+        find_clang()
+    except ToolchainError as error:
+        pytest.skip(f"not run: {error}")
+    with applied("2.11", tmp_path / "tree") as lab:
+        monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path / "cache"))
+        take()
+        with tree_code(allowed=False):
+            result = lab.judge(gate)
+    assert result.verdict is Verdict.NOT_RUN
+    assert f"the tree's torchgen would have to be run, and {OPTION} forbids it" in result.reason
+    assert take() == ()
