@@ -7,7 +7,11 @@ EVERYTHING := $(VENV)/.everything-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 JOBS ?= auto
 
-.PHONY: apply test check types lint references clean
+# Another torch than the tests', for the one that needs it: outside the repository, since it is several GB.
+OTHER_TORCH ?= 2.14.1
+OTHER_VENV ?= $(HOME)/.cache/patchstack-torch-$(OTHER_TORCH)
+
+.PHONY: apply test check types lint references other-torch clean
 
 apply: $(APPLIER)
 	$(BIN)/apply-stack --onto main --reference 2.11
@@ -27,6 +31,13 @@ types: $(EVERYTHING)
 # What cannot be had here (no network, no apt-get) is reported, and the tests that need it say "not run".
 references: $(EVERYTHING)
 	-$(BIN)/python -m patchstack.reference 2.11 2.13 2.14 2.6 --wheel 2.11 --wheel 2.13
+
+other-torch: $(OTHER_VENV)/bin/python
+	$(OTHER_VENV)/bin/python -m pip --disable-pip-version-check install --quiet 'torch==$(OTHER_TORCH)' --editable '.[validate]'
+	@echo 'now: PATCHSTACK_OTHER_PYTHON=$(OTHER_VENV)/bin/python make test'
+
+$(OTHER_VENV)/bin/python:
+	$(PYTHON) -m venv $(OTHER_VENV)
 
 # pyproject.toml declares what is needed; constraints.txt says which versions the tests were written with.
 $(BIN)/python:

@@ -23,6 +23,7 @@ from stackproof.ops import Kernels, proof_for
 METAL_FILE = "aten/src/ATen/native/mps/kernels/GridSampler.metal"
 HEADER_FILE = "aten/src/ATen/native/mps/kernels/GridSampler.h"
 HOST_FILE = "aten/src/ATen/native/mps/operations/GridSampler.mm"
+SERIES = Path(__file__).parent / "series"
 OP = "grid_sampler_2d_backward"
 _IDENTITY = {f"GIT_{who}_{what}": "stack@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -85,16 +86,20 @@ class StackLab:
 
 
 @contextlib.contextmanager
-def applied(reference: str, path: Path, *only: str) -> Iterator[StackLab]:
-    """The series, or some changes of it, on a reference tree, in a repository of the caller's own at ``path``."""
+def applied(reference: str, path: Path, *only: str, series: str = "") -> Iterator[StackLab]:
+    """A series, or some changes of it, on a reference tree, in a repository of the caller's own at ``path``.
+
+    ``series`` is the name of one below ``tests/series``; the grid sampler's by default.
+    """
     tree = require_reference(reference)
     subprocess.run(["git", "clone", "-q", "--no-checkout", str(tree.path), str(path)], check=True)
     for key in ("user.name", "user.email"):
         subprocess.run(["git", "-C", str(path), "config", key, "stack@example.org"], check=True)
-    report = run(Request(onto="main", repo=path, series=None, force=True, only=only))
+    folder = str(SERIES / series) if series else None
+    report = run(Request(onto="main", repo=path, series=folder, force=True, only=only))
     assert not report.plan.blocked
     with Repository.open(path) as repository:
-        head = repository.resolve_ref("refs/heads/stack/grid_sampler")
+        head = repository.resolve_ref(f"refs/heads/stack/{series or 'grid_sampler'}")
         assert head is not None
         yield StackLab(path, repository, repository.commit("main").hash, head)
 

@@ -184,9 +184,11 @@ def test_torchgen_is_not_asked_when_nothing_it_reads_changed(tmp_path: Path) -> 
     assert result.details["torchgen_not_asked"]
 
 
-def test_a_torchgen_that_refuses_the_tree_fails(tmp_path: Path) -> None:
+def test_a_torchgen_that_refuses_what_the_stack_writes_fails(tmp_path: Path) -> None:
     def generate(tree_: Tree, devices: Sequence[str]) -> dict[str, bytes]:
-        raise TorchgenError("no such dispatch key", "")
+        if (tree_.read(FUNCTIONS_PATH) or b"").endswith(b"\n\n"):
+            raise TorchgenError("no such dispatch key", "")
+        return {MPS: header(blend=V1).encode()}
 
     result = judged(tmp_path, tree(), {FUNCTIONS_PATH: functions(BLEND) + "\n"}, generate)
     assert result.verdict is Verdict.FAILED

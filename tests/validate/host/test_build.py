@@ -11,6 +11,7 @@ from stackproof.host import build
 from stackproof.host.build import precompiled_prefix
 from stackproof.host.check import common_beginning
 from stackproof.host.clang import find_clang
+from stackproof.host.headers import MpsHeaders
 
 HEADER = "constexpr int answer = 42;\n"
 
@@ -42,12 +43,16 @@ def test_headers_that_do_not_compile_leave_nothing_behind(tmp_path: Path, compil
     assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".lock"]
 
 
-def test_the_device_of_a_clone_elsewhere_has_the_same_objects(monkeypatch: pytest.MonkeyPatch, compiler: None) -> None:
+def test_the_device_of_a_clone_elsewhere_has_the_same_objects(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: None
+) -> None:
     clang = find_clang()
-    first = [unit.key for unit in build._device_units(clang)]
+    headers = MpsHeaders(tmp_path / "most", tmp_path / "own", ())
+    first = [unit.key for unit in build._device_units(clang, headers)]
     flags = build._torch_flags
     monkeypatch.setattr(build, "_torch_flags", lambda *folders: (*flags(*folders), "-I/another/clone"))
-    assert [unit.key for unit in build._device_units(clang)] == first
+    elsewhere = MpsHeaders(tmp_path / "clone/most", tmp_path / "clone/own", ())
+    assert [unit.key for unit in build._device_units(clang, elsewhere)] == first
 
 
 COMMON = "#include <ATen/native/mps/OperationUtils.h>"

@@ -1,8 +1,8 @@
 """Builds the library that makes a stack run on the stand-in device: device, host files and registrations in one.
 
-The host files are compiled against the headers of the installed torch, since that is what they are linked with; only
-the headers that host and kernels share come from the stack's tree. That they compile against their own tree's headers
-is what host-check shows.
+The device and the host files are compiled against the headers of the installed torch, since that is what they are
+linked with; only the headers about MPS come from the stack's tree, whatever its release. That the host files compile
+against their own tree's headers is what host-check shows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import torch
 
 from patchstack.git import Tree
 from stackproof.host.clang import LANGUAGE, STANDIN, STUBS, HostClang, find_clang, folder_digest, stubs_digest
-from stackproof.host.headers import write_files
+from stackproof.host.headers import MpsHeaders, mps_headers, write_files
 from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.registration import Registration, prepare_registration
-from stackproof.host.stack import KERNELS, HostStack
+from stackproof.host.stack import HostStack
 from stackproof.metal.brought import kernels_brought
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal.toolchain import digest
@@ -102,8 +102,9 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
     """
     clang = find_clang()
     registration = prepare_registration(stack.ops, cache)
-    units = [*_device_units(clang), *_stack_units(stack, registration, clang, cache)]
-    objects = _compile_all(units, clang, cache / "objects", jobs)
+    headers = mps_headers(stack.tree, cache)
+    units = [*_device_units(clang, headers), *_stack_units(stack, registration, headers, clang, cache)]
+    objects = _compile_all(units, headers, clang, cache / "objects", jobs)
     library = cache / "devices" / f"{digest(str(_TORCH), *(one.name for one in objects))}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -132,29 +133,26 @@ def _torch_flags(*first: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _device_units(clang: HostClang) -> list[_Unit]:
+def _device_units(clang: HostClang, headers: MpsHeaders) -> list[_Unit]:
     base = (clang.version, torch.__version__, stubs_digest(), folder_digest(STANDIN), *LANGUAGE, *_CODE)
+    flags = (*_torch_flags(STANDIN, *headers.folders_of_most), *headers.switches)
     units = []
     for source in sorted(STANDIN.glob("*.c")):
         units.append(_Unit(source, source.name, _C, digest(*base, source.name, *_C)))
     for source in sorted(STANDIN.glob("*.mm")):
-        units.append(_Unit(source, source.name, _torch_flags(STANDIN), digest(*base, source.name)))
+        units.append(_Unit(source, source.name, flags, digest(*base, headers.key_of_most, source.name)))
     return units
 
 
-def _stack_units(stack: HostStack, registration: Registration, clang: HostClang, cache: Path) -> list[_Unit]:
-    shared = {
-        path: text
-        for folder in (KERNELS, "c10/metal")
-        for path in stack.tree.walk(folder)
-        if path.endswith(".h") and (text := stack.tree.read(path)) is not None
-    }
-    root = write_files(shared, cache)
-    flags = _torch_flags(registration.folder, root / "aten/src", root)
+def _stack_units(
+    stack: HostStack, registration: Registration, headers: MpsHeaders, clang: HostClang, cache: Path
+) -> list[_Unit]:
+    flags = _torch_flags(registration.folder, *headers.folders)
     prefix = (STANDIN / "prefix.h").read_bytes()
     # Not the flags: where torch, this package and the cache lie changes nothing in an object.
     base = (
-        clang.version, torch.__version__, stubs_digest(), prefix, registration.folder.name, root.name, *LANGUAGE, *_CODE
+        clang.version, torch.__version__, stubs_digest(), prefix, registration.folder.name, headers.key,
+        *LANGUAGE, *_CODE,
     )  # fmt: skip
     texts = write_files({file.path: file.text.encode() for file in stack.files}, cache)
     units = [_Unit(texts / file.path, file.path, flags, digest(*base, file.path, file.text)) for file in stack.files]
@@ -163,31 +161,39 @@ def _stack_units(stack: HostStack, registration: Registration, clang: HostClang,
     return units
 
 
-def _compile_all(units: Sequence[_Unit], clang: HostClang, folder: Path, jobs: int) -> list[Path]:
+def _compile_all(units: Sequence[_Unit], headers: MpsHeaders, clang: HostClang, folder: Path, jobs: int) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     if all((folder / f"{unit.key}.o").exists() for unit in units):
         return [folder / f"{unit.key}.o" for unit in units]
-    prefix = precompiled_prefix(clang, folder)
+    prefix = precompiled_prefix(clang, folder, headers=headers)
     with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
         return list(pool.map(lambda unit: _compile(unit, prefix, clang, folder), units))
 
 
-def precompiled_prefix(clang: HostClang, folder: Path, source: Path = STANDIN / "prefix.h") -> Path:
+def precompiled_prefix(
+    clang: HostClang, folder: Path, source: Path = STANDIN / "prefix.h", headers: MpsHeaders | None = None
+) -> Path:
     """Compile the headers that every unit begins with, or find them compiled.
 
     Args:
         clang: that will use them.
         folder: where they are kept.
         source: header that includes them.
+        headers: those about MPS; the installed torch's where there are none.
 
     Raises:
-        ToolchainError: they do not compile.
+        CompileError: one of ``headers`` does not compile.
+        ToolchainError: the installed torch's do not.
     """
-    flags = _torch_flags()
+    flags = _torch_flags(*(headers.folders_of_most if headers else ()))
     key = digest(clang.version, torch.__version__, stubs_digest(), str(source), source.read_bytes(), *LANGUAGE, *flags)
     output = folder / f"{key}.pch"
     failed = precompile(clang.header_for_this_machine, clang.for_this_machine, flags, source, output)
     if failed:
+        for one in failed.errors:
+            if headers and Path(one.file).is_relative_to(headers.most):
+                where = f"{Path(one.file).relative_to(headers.most)}:{one.line}"
+                raise CompileError(one.message, where=where, diagnostics=failed.diagnostics)
         raise ToolchainError("the headers of the installed torch cannot be compiled", found=failed.tail)
     return output
 

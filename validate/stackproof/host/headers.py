@@ -19,10 +19,16 @@ from patchstack.git import Tree
 from patchstack.source.native_functions import FUNCTIONS_PATH, TAGS_PATH
 from patchstack.torchgen_run import OUTPUT, TorchgenError, lay_out, torchgen_files
 from stackproof.host.clang import STUBS, stubs_digest
-from stackproof.host.stack import KERNELS
+from stackproof.host.stack import KERNELS, OPERATIONS
 from stackproof.metal.toolchain import digest
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
+_MPS_FOLDERS = ("aten/src/ATen/native/mps", "aten/src/ATen/mps", "c10/metal")
+# Members that a header may or may not declare; an overload of a free function that no header declares does no harm.
+_SWITCHES = {
+    "STANDIN_HAS_FUNCTION": ("aten/src/ATen/native/mps/MetalShaderLibrary.h", b"hasFunction(const"),
+    "STANDIN_STREAM_HAS_DEVICE": ("aten/src/ATen/mps/MPSStream.h", b"MTLDevice_t device() const;"),
+}
 _ENDINGS = (".h", ".hpp", ".inc", ".inl")
 _GENERATOR = ("torchgen", FUNCTIONS_PATH, TAGS_PATH, "aten/src/ATen/templates")
 # Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
@@ -90,6 +96,53 @@ class IncludeFolders:
         """The same without what is shared with kernels."""
         configured = digest(torch.__version__, *(item for pair in _CONFIGURED.items() for item in pair))
         return f"{stubs_digest()} {self.generated.name} {self.tree.name} {configured}"
+
+
+@dataclass(frozen=True)
+class MpsHeaders:
+    """The headers about MPS of a tree, to be searched before those of the installed torch.
+
+    They are the tree's at any release of torch: the host files were written against them, and libtorch for Linux has
+    nothing of what they declare. The device implements it, as they declare it.
+
+    Attributes:
+        most: as in the tree, but for the next.
+        own: those that a stack brings with its host files: of kernels and of ``operations``.
+        switches: macros for what differs between releases in a way that C++ cannot ask for.
+    """
+
+    most: Path
+    own: Path
+    switches: tuple[str, ...]
+
+    @property
+    def folders_of_most(self) -> tuple[Path, ...]:
+        """Include folders of what every host file begins with."""
+        return (self.most / "aten/src", self.most)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Include folders of a host file."""
+        return (self.own / "aten/src", *self.folders_of_most)
+
+    @property
+    def key_of_most(self) -> str:
+        """Names the content but for ``own``, wherever it lies."""
+        return f"{self.most.name} {' '.join(self.switches)}"
+
+    @property
+    def key(self) -> str:
+        """Names the content, wherever it lies."""
+        return f"{self.own.name} {self.key_of_most}"
+
+
+def mps_headers(tree: Tree, cache: Path) -> MpsHeaders:
+    """Lay out the headers about MPS of a tree."""
+    paths = [path for folder in _MPS_FOLDERS for path in _headers(tree, folder)]
+    own = [path for path in paths if path.startswith((f"{KERNELS}/", f"{OPERATIONS}/"))]
+    most = [path for path in paths if path not in own]
+    switches = tuple(f"-D{macro}" for macro, (path, text) in _SWITCHES.items() if text in (tree.read(path) or b""))
+    return MpsHeaders(_own(tree, most, cache), _own(tree, own, cache), switches)
 
 
 def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:

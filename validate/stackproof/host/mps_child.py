@@ -7,16 +7,12 @@ expected failures are those of the stack.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import platform
 import random
-import sys
 import time
-import types
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,13 +20,13 @@ from pathlib import Path
 import torch
 
 from stackproof.host.build import DeviceBuild
+from stackproof.host.mps_loading import TESTING, LoadError, load_test_file, pretend_to_be_a_mac
 from stackproof.host.trace import Trace
 from stackproof.host.worker import device_of
 from stackproof.launches import Launches
 from stackproof.model import Finding
 
 TEST_FILE = "test/test_mps.py"
-TESTING = "torch/testing/_internal"
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 STATUSES = ("passed", "failed", "skipped", "xfail", "stale")
 
@@ -112,8 +108,10 @@ class MpsTests:
         started = time.monotonic()
         torch.set_num_threads(1)
         try:
-            tests = _tests(self)
-        except Exception as error:  # an import of the tree's files may fail in any way
+            tests, notes = _tests(self)
+        except LoadError as error:
+            return ChunkResult(problem=str(error))
+        except Exception as error:  # the device may lack something, too
             return ChunkResult(problem=f"{type(error).__name__}: {error}")
         result, findings = _Recorder(), list[Finding]()
         device = device_of(self.build) if self.build else None
@@ -134,7 +132,7 @@ class MpsTests:
             findings += [replace(one, details={**one.details, TEST: name}) for one in noticed]
         return ChunkResult(
             outcomes=tuple(result.outcomes),
-            findings=tuple(findings),
+            findings=(*notes, *findings),
             seconds=time.monotonic() - started,
             counts=device.log.take() if device else Launches(),
         )
@@ -186,34 +184,23 @@ def _last_line(error: object) -> str:
 
 
 @cache
-def _tests(tests: MpsTests) -> dict[str, unittest.TestCase]:
-    """The selected tests by name, from the tree's test file."""
+def _tests(tests: MpsTests) -> tuple[dict[str, unittest.TestCase], list[Finding]]:
+    """The selected tests by name, from the tree's test file, and what was noted while it was loaded."""
     if os.environ.get(FALLBACK) == "1":
         raise RuntimeError(f"{FALLBACK}=1 makes the results meaningless: ops would run on the CPU")
     if tests.build is not None:
         device_of(tests.build)
-        _pretend_to_be_a_mac()
+        pretend_to_be_a_mac()
     package = importlib.import_module("torch.testing._internal")
     package.__path__.insert(0, str(tests.root / TESTING))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        module = _load(tests.root / TEST_FILE)
+        module, notes = load_test_file(tests.root, TEST_FILE)
     found: dict[str, unittest.TestCase] = {}
     for case in _cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
         if any(pattern in _name(case) for pattern in tests.patterns):
             found[_name(case)] = case
-    return found
-
-
-def _load(path: Path) -> types.ModuleType:
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("test_mps", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["test_mps"] = module
-    spec.loader.exec_module(module)
-    return module
+    return found, notes
 
 
 def _cases(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
@@ -222,19 +209,3 @@ def _cases(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
             yield from _cases(one)
         else:
             yield one
-
-
-def _pretend_to_be_a_mac() -> None:
-    """What the testing package asks before it lets MPS tests run."""
-    # Lists of expected failures depend on the version of macOS; the newest has the fewest.
-    replaced: list[tuple[object, str, Callable[..., object]]] = [
-        (torch.backends.mps, "is_available", lambda: True),
-        (torch.backends.mps, "is_built", lambda: True),
-        (torch.backends.mps, "is_macos_or_newer", lambda major, minor: True),
-        (platform, "mac_ver", lambda *_arguments, **_named: ("26.0", ("", "", ""), "arm64")),
-        (torch.mps, "synchronize", lambda: None),
-        (torch.mps, "empty_cache", lambda: None),
-        (torch.mps, "manual_seed", lambda seed: None),
-    ]
-    for owner, name, value in replaced:
-        setattr(owner, name, value)

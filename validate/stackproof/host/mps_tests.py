@@ -30,11 +30,11 @@ from stackproof.host.mps_child import (
     STATUSES,
     TEST,
     TEST_FILE,
-    TESTING,
     Chunk,
     MpsTests,
     TestOutcome,
 )
+from stackproof.host.mps_loading import LISTS, TESTING
 from stackproof.host.run import why_not_here
 from stackproof.host.stack import HostStack
 from stackproof.host.trace import Doing, last_of
@@ -50,8 +50,6 @@ STANDIN_LIMITS = (
     "The tests ran on the stand-in device: no Metal, no Apple GPU, no macOS.",
     "The installed torch ran them; host functions, kernels, tests and lists of expected failures are the stack's.",
 )
-# Where the tests of all ops look up what an op can do, and what is known to fail.
-_LISTS = tuple(f"{TESTING}/{name}.py" for name in ("common_methods_invocations", "common_mps"))
 _MISMATCHED = re.compile(r"Mismatched elements: (\d+) / \d+ \([\d.]+%\)")
 _CHUNKS = 4
 _TIMEOUT_S = 300.0
@@ -115,7 +113,7 @@ def select_patterns(ops: Sequence[str], base: Tree, head: Tree) -> tuple[str, ..
         head: the tree with it.
     """
     methods = _changed(TEST_FILE, base, head, _test_methods)
-    entries = [name for path in _LISTS for name in _changed(path, base, head, _opinfo_entries)]
+    entries = [name for path in LISTS for name in _changed(path, base, head, _opinfo_entries)]
     # In the name of a test, the name of an OpInfo has no dots.
     return tuple(dict.fromkeys([*test_patterns(ops), *methods, *(name.replace(".", "_") for name in entries)]))
 
@@ -162,10 +160,15 @@ def _prepare(context: GateContext, stack: HostStack, patterns: tuple[str, ...]) 
     built = context.options.get("built")
     if built:
         return MpsTests(Path(built), patterns, None)
-    paths = [TEST_FILE, *(path for path in stack.tree.walk(TESTING) if path.endswith((".py", ".json")))]
-    files = {path: text for path in paths if (text := stack.tree.read(path)) is not None}
     build: DeviceBuild = build_device(stack, context.cache / "host-run", jobs=context.jobs)
-    return MpsTests(write_files(files, context.cache / NAME), patterns, build)
+    return MpsTests(_written(context, stack.tree), patterns, build)
+
+
+def _written(context: GateContext, tree: Tree) -> Path:
+    """A folder with the tree's test file and testing package."""
+    paths = [TEST_FILE, *(path for path in tree.walk(TESTING) if path.endswith((".py", ".json")))]
+    files = {path: text for path in paths if (text := tree.read(path)) is not None}
+    return write_files(files, context.cache / NAME)
 
 
 @dataclass
@@ -221,7 +224,10 @@ def _after_crash(seen: _Collected, chunk: Chunk, died: Died, doing: Doing) -> It
 def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult:
     seen = _collected(context, tests)
     if seen.problem:
-        return _failed(f"{TEST_FILE} cannot be loaded: {seen.problem}", started)
+        message = f"{TEST_FILE} cannot be loaded: {seen.problem}"
+        if _loads_below(context, tests):
+            return _failed(message, started)
+        return GateResult(NAME, Verdict.NOT_RUN, reason=f"{message} (nor without the stack)", limits=STANDIN_LIMITS)
     outcomes = seen.outcomes
     if not outcomes and not seen.findings:
         return GateResult(NAME, Verdict.NOT_RUN, reason=f"no test is called like {', '.join(tests.patterns)}")
@@ -260,6 +266,15 @@ def _about_kernels(context: GateContext, counts: Launches, build: DeviceBuild | 
 
 def _looked_at(counts: Launches, build: DeviceBuild | None) -> Mapping[str, Any]:
     return NOT_COUNTED if build is None else looked_at(counts, dict(build.brought), build.ops)
+
+
+def _loads_below(context: GateContext, tests: MpsTests) -> bool:
+    """Whether the test file of the tree below the stack can be loaded, or there is none: the stack broke it then."""
+    base = Tree.at(context.repository, context.base)
+    if tests.build is None or not base.exists(TEST_FILE):
+        return True
+    below = replace(tests, root=_written(context, base), patterns=(" ",))
+    return not _collected(context, below).problem
 
 
 def _failing_below(context: GateContext, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:

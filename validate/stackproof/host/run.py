@@ -17,9 +17,11 @@ from patchstack.errors import PatchstackError
 from stackproof.host.alerts import quiet_as_below
 from stackproof.host.below import BelowHost, case_of, crash_of
 from stackproof.host.build import DeviceBuild, build_device
+from stackproof.host.check import NAME as CHECK
 from stackproof.host.check import stack_of
 from stackproof.host.outcomes import Outcome, run_scenarios
 from stackproof.host.scenarios import DETERMINISTIC, HostProof, Scenario, host_proof_for
+from stackproof.host.torches import not_of_the_stack, unsuited
 from stackproof.host.watched import fallback_findings
 from stackproof.host.worker import NOT_LOADED, Ran
 from stackproof.launches import DETAIL, Launches, looked_at, never_launched
@@ -83,9 +85,17 @@ class HostRunGate:
         except ToolchainError as error:
             return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
         except CompileError as error:
+            reason = not_of_the_stack(error, stack, context.cache / CHECK)
+            if reason:
+                return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
             return _failed(Finding(error.problem, *_place(error.where), rule="compile"), started)
         except PatchstackError as error:
             return _failed(Finding(str(error), path=error.where, rule="build"), started)
+        foreign = _of_another_schema(build, ops)
+        scenarios = [one for one in scenarios if one.op not in foreign]
+        if not scenarios:
+            return GateResult(NAME, Verdict.NOT_RUN, reason=unsuited("; ".join(build.left_out), stack), limits=LIMITS)
+        ops = tuple(op for op in ops if op not in foreign)
         collected = _Collected(findings=[*_unregistered(build, ops), *notes])
         outcomes = []
         for scenario, outcome in run_scenarios(scenarios, build, context.jobs, context.progress):
@@ -128,10 +138,20 @@ def _place(where: str) -> tuple[str, int]:
 
 
 def _unregistered(build: DeviceBuild, ops: Sequence[str]) -> list[Finding]:
-    missing = [op for op in ops if op not in {name.partition(".")[0] for name in build.ops}]
+    missing = [op for op in ops if not _names([op]) <= _names(build.ops)]
     return [
         Finding(f"{op}: no host file of the stack implements it for MPS", rule="not-implemented") for op in missing
     ] + [Finding(text, rule="left-out", fails=False) for text in build.left_out]
+
+
+def _of_another_schema(build: DeviceBuild, ops: Sequence[str]) -> list[str]:
+    """Ops that the installed torch does not have, or has with another schema."""
+    registered, left_out = _names(build.ops), _names(build.left_out)
+    return [op for op in ops if _names([op]) <= left_out - registered]
+
+
+def _names(overloads: Sequence[str]) -> set[str]:
+    return {one.partition(":")[0].partition(".")[0] for one in overloads}
 
 
 def _no_alert(scenario: Scenario) -> Finding:

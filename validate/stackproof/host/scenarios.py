@@ -73,6 +73,8 @@ class HostProof(Protocol):
 
 
 def host_proof_for(op: str) -> HostProof | None:
-    """The proof of an op of a series, ``None`` where nobody wrote one."""
+    """The proof of an op: the one that somebody wrote, or else what its OpInfo gives; ``None`` without either."""
+    from stackproof.host.opinfo import OpInfoHostProof, has_opinfo
+
     proof: HostProof | None = make(makers_of(op).host)
-    return proof
+    return OpInfoHostProof(op) if proof is None and has_opinfo(op) else proof

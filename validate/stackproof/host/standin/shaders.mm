@@ -50,9 +50,14 @@ MTLLibrary_t MetalShaderLibrary::getLibrary() {
 MTLLibrary_t MetalShaderLibrary::getLibrary(const std::initializer_list<std::string>& parameters) {
   TORCH_CHECK(false, "stand-in device: shader sources with parameters are not supported");
 }
-bool MetalShaderLibrary::hasFunction(const std::string& name) {
+static bool is_kernel(const std::string& name) {
   return standin::callbacks().find && standin::callbacks().find(name.c_str());
 }
+#ifdef STANDIN_HAS_FUNCTION
+bool MetalShaderLibrary::hasFunction(const std::string& name) {
+  return is_kernel(name);
+}
+#endif
 std::pair<MTLComputePipelineState_t, MTLFunction_t> MetalShaderLibrary::getLibraryPipelineState(
     MTLLibrary_t library,
     const std::string& name) {
@@ -60,7 +65,7 @@ std::pair<MTLComputePipelineState_t, MTLFunction_t> MetalShaderLibrary::getLibra
   if (known != cplMap.end()) {
     return known->second;
   }
-  if (!hasFunction(name)) {
+  if (!is_kernel(name)) {
     standin::note("no-such-kernel", "no .metal source of the tree has a kernel called " + name);
     TORCH_CHECK(false, "stand-in device: no kernel is called ", name);
   }

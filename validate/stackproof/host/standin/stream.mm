@@ -61,12 +61,14 @@ MTLComputeCommandEncoder_t MPSStream::commandEncoder() {
   }
   return _commandEncoder;
 }
-MPSCommandBuffer_t MPSStream::commandBuffer() {
+MPSCommandBuffer* MPSStream::commandBuffer() {
   TORCH_CHECK(false, "stand-in device: there are no command buffers, only the stream's compute encoder");
 }
+#ifdef STANDIN_STREAM_HAS_DEVICE
 MTLDevice_t MPSStream::device() const {
   return nil;
 }
+#endif
 void MPSStream::endKernelCoalescing() {
   [_commandEncoder release];
   _commandEncoder = nil;
@@ -96,7 +98,11 @@ bool MPSDevice::isMacOS13Plus(MacOSVersion version) const {
 bool is_available() {
   return true;
 }
+// One name up to 2.13, the other from 2.14 on.
 bool is_macos_13_or_newer(MacOSVersion version) {
+  return true;
+}
+bool is_macos_at_least(MacOSVersion version) {
   return true;
 }
 
@@ -127,3 +133,10 @@ Profiler::MPSProfiler& getMPSProfiler() {
 }
 
 } // namespace at::mps
+
+namespace at::native::mps {
+// Its namespace up to 2.6.
+void dispatch_sync_with_rethrow(dispatch_queue_t queue, void (^block)()) {
+  at::mps::dispatch_sync_with_rethrow(queue, block);
+}
+} // namespace at::native::mps

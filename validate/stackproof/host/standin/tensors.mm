@@ -4,6 +4,7 @@
 // through a CPU tensor over the buffer's memory.
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/EmptyTensor.h>
 #include <ATen/mps/MPSDevice.h>
@@ -18,6 +19,8 @@
 #include <c10/util/ScopeExit.h>
 #include <torch/library.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "objects.h"
@@ -222,6 +225,9 @@ struct StandinGuard final : c10::impl::DeviceGuardImplInterface {
 };
 
 struct StandinHooks final : MPSHooksInterface {
+  // Up to 2.11 the registry passes it an empty struct.
+  template <typename... Arguments>
+  explicit StandinHooks(Arguments...) {}
   void init() const override {}
   bool hasMPS() const override {
     return true;
@@ -255,6 +261,16 @@ const bool allocator_is_set = [] {
   return true;
 }();
 
+// A torch that was built for CUDA has that for its one accelerator, also where there is no such GPU, and refuses backward
+// passes of a second one. This process is for the stand-in device alone: for it, torch is as if built without CUDA.
+const bool cuda_is_off = [] {
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  static const CUDAHooksInterface none;
+  auto* hooks = const_cast<CUDAHooksInterface*>(&at::detail::getCUDAHooks());
+  std::memcpy(static_cast<void*>(hooks), static_cast<const void*>(&none), sizeof(void*)); // its table of functions
+  return true;
+}();
+
 } // namespace
 
 C10_REGISTER_GUARD_IMPL(MPS, StandinGuard)
@@ -264,6 +280,10 @@ C10_REGISTER_TYPED_CLASS(MPSHooksRegistry, "MPSHooks", StandinHooks)
 
 namespace at::mps {
 Allocator* GetMPSAllocator() {
+  return &allocator();
+}
+// Up to 2.11.
+Allocator* GetMPSAllocator(bool shared) {
   return &allocator();
 }
 } // namespace at::mps
