@@ -101,6 +101,7 @@ def test_a_place_survives_edits_elsewhere_and_other_line_breaks(tmp_path: Path) 
         (5, "Case.test", "if x :"),
         (7, "Case.test", "return f ( x , y )"),
         (8, "Case.test", "return 0"),
+        (9, "", ""),
     ],
 )
 def test_a_line_of_python_is_told_by_its_statement(tmp_path: Path, line: int, definition: str, statement: str) -> None:

@@ -65,6 +65,16 @@ def test_anything_more_than_the_record_fails_and_anything_less_is_said() -> None
     assert "python -m stackproof.bench.record" in less[0].message
 
 
+def test_kernels_that_take_no_more_than_the_base_commits_are_not_held_against_a_record() -> None:
+    record = {OURS: {ROW.label: {"zero": [0] * 8, "kernel": [1000] * 8}}}
+    same = counted(OURS, replace(TRAFFIC, loads=1001))
+    (note,) = found(same, same, record)
+    assert not note.fails
+    assert note.message.endswith("than is recorded for these kernels (as before the stack)")
+    worse = found(counted(OURS, replace(TRAFFIC, loads=1001, atomics=1001)), same, record)
+    assert {finding.fails for finding in worse} == {True}
+
+
 def test_the_record_of_other_kernels_says_nothing() -> None:
     record = {OURS: {ROW.label: {"kernel": [1] * 8}}}
     assert found(counted("upstream's kernels", TRAFFIC), record=record) == []

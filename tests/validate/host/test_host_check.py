@@ -11,6 +11,7 @@ import pytest
 from patchstack.errors import TreeError
 from patchstack.git import Repository, Tree
 from references import require_reference
+from stack_lab import StackLab
 from stackproof.host.check import LIMITS, HostCheckGate, release_of
 from stackproof.model import Verdict
 
@@ -94,6 +95,50 @@ def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(sta
     messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
     assert len(messages) == 4  # two numbers of dimensions, two index widths
     assert all("GridSamplerBackwardParams" in message and "first_position" in message for message in messages)
+
+
+FORWARD_2D = "  mps::grid_sampler_2d_mps_impl(output, input, grid, interpolation_mode, padding_mode, align_corners);\n"
+
+
+def test_a_symbol_that_only_the_bases_own_function_wants_is_a_note(stack: Any) -> None:
+    """One more use of it, in what the stack brings, is a failure."""
+    used = "  at::mps::wait_for_all();\n"
+    inside = "namespace at::native {\n\n#ifndef"
+    declared = f"namespace at::mps {{\nvoid wait_for_all();\n}}\n\n{inside}"
+
+    def with_use(text: str) -> str:
+        assert text.count(FORWARD_2D) == text.count(inside) == 1
+        return text.replace(inside, declared).replace(FORWARD_2D, used + FORWARD_2D)
+
+    below = StackLab(stack.path, stack.repository, stack.base, stack.base)
+    base = below.changed({HOST_FILE: with_use(below.text(HOST_FILE))})
+    text = with_use(stack.text(HOST_FILE))
+    lab = StackLab(stack.path, stack.repository, base, stack.changed({HOST_FILE: text}))
+    result = lab.judge(HostCheckGate())
+    assert result.verdict is Verdict.PASSED
+    (note,) = [finding for finding in result.findings if finding.rule == "missing-symbol"]
+    assert "at::mps::wait_for_all" in note.message
+    assert note.message.endswith("(as before the stack)")
+    again = "  check_grid_sampler_grad_output(op, grad_output, input, grid);\n"
+    assert again in text
+    result = lab.judge(HostCheckGate(), lab.changed({HOST_FILE: text.replace(again, again + used)}))
+    assert result.verdict is Verdict.FAILED
+    assert [finding.rule for finding in result.findings if finding.fails] == ["missing-symbol"]
+
+
+def test_an_error_of_the_base_is_a_note_and_another_one_beside_it_fails(stack: Any) -> None:
+    wrong = FORWARD_2D.replace("align_corners)", "align_corners, 7)")
+    below = StackLab(stack.path, stack.repository, stack.base, stack.base)
+    lab = StackLab(stack.path, stack.repository, below.replaced(FORWARD_2D, wrong), stack.replaced(FORWARD_2D, wrong))
+    result = lab.judge(HostCheckGate())
+    assert result.verdict is Verdict.NOT_RUN
+    assert result.reason == f"{HOST_FILE} does not compile, as before the stack"
+    assert [finding.fails for finding in result.findings if finding.rule == "syntax"] == [False]
+    worse = lab.replaced(wrong, f"{wrong}  no_such_function();\n")
+    result = lab.judge(HostCheckGate(), worse)
+    assert result.verdict is Verdict.FAILED
+    said = [(finding.fails, "no_such_function" in finding.message) for finding in result.findings]
+    assert sorted(said) == [(False, False), (True, True)]
 
 
 def test_a_stack_without_host_files_is_not_run(stack: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stack_lab import HOST_FILE, METAL_FILE, StackLab
 from stackproof.host.run import LIMITS, HostRunGate
 from stackproof.model import Verdict
 
@@ -213,6 +214,46 @@ def test_what_the_stand_in_device_does_not_have_is_not_run_rather_than_failed(st
     result = stack.judge(HostRunGate(), head, kinds=["autocast"])
     assert result.verdict is Verdict.NOT_RUN
     assert "checkLastError" in result.reason
+
+
+GUARD = "  if (threads == 0) {\n    return;\n  }\n"
+LOOP_2D = "  for (int32_t c = 0; c < params.output_sizes[1]; ++c) {\n    Plane2D<T> plane = {"
+ROW_CRASHES = f"  if (params.input_sizes[2] == 1) {{\n    *(device int*)16 = 1;\n  }}\n{LOOP_2D}"
+
+
+def with_fault(stack: Any, old: str, new: str, path: str = HOST_FILE) -> Any:
+    """The stack on a base with a fault in its own forward, which the stack leaves alone."""
+    below = StackLab(stack.path, stack.repository, stack.base, stack.base)
+    return StackLab(stack.path, stack.repository, below.replaced(old, new, path), stack.replaced(old, new, path))
+
+
+def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -> None:
+    lab = with_fault(stack, GUARD, "")
+    result = lab.judge(HostRunGate(), kinds=["values"])
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    notes = {finding.rule: finding.message for finding in result.findings}
+    assert "has no threads, which Metal refuses (as before the stack)" in notes["empty-grid"]
+    assert "empty batch" in notes["behaviour"]
+    whole = stack.judge(HostRunGate(), kinds=["values"])
+    assert 0 < whole.cases - result.cases < whole.cases / 5
+    own = stack.judge(HostRunGate(), lab.head, kinds=["values"])
+    assert own.verdict is Verdict.FAILED
+    assert "empty-grid" in {finding.rule for finding in own.findings if finding.fails}
+
+
+def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any) -> None:
+    lab = with_fault(stack, LOOP_2D, ROW_CRASHES, METAL_FILE)
+    result = lab.judge(HostRunGate(), kinds=["values"])
+    assert [finding.message for finding in result.findings if finding.fails] == []
+    assert result.verdict is Verdict.PASSED
+    (note,) = [finding for finding in result.findings if finding.rule == "crash"]
+    assert "one row: killed by SIGSEGV in grid_sampler_2d_" in note.message
+    modes = {row["scenario"]: row["cases"] for row in result.details["scenarios"]}
+    assert min(modes.values()) > max(modes.values()) / 2
+    own = stack.judge(HostRunGate(), lab.head, kinds=["values"])
+    assert own.verdict is Verdict.FAILED
+    assert {finding.rule for finding in own.findings if finding.fails} == {"crash"}
 
 
 def test_an_op_without_scenarios_is_not_run(stack: Any) -> None:

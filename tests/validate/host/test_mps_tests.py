@@ -120,7 +120,7 @@ def test_the_tests_pass_on_a_tree_of_after_or_fail_below_the_stack_too(stack_of_
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     notes = [finding.message for finding in result.findings if finding.rule == "fails-below"]
-    assert sorted(note.partition(" ")[0] for note in notes) == result.details["failing_below"]
+    assert sorted(note.partition(":")[0] for note in notes) == result.details["failing_below"]
 
 
 @pytest.mark.slow

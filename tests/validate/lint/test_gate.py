@@ -50,6 +50,28 @@ def test_tidy_lines_pass(tmp_path: Path) -> None:
     assert (result.verdict, result.cases, list(result.findings)) == (Verdict.PASSED, 2, [])
 
 
+UNTIDY = "kernel void   glow(device float*x){x[0]=1;}\n"
+
+
+@needs_clang_format
+def test_untidy_lines_that_are_only_moved_are_a_note_and_one_more_of_them_fails(tmp_path: Path) -> None:
+    before = {**SETTINGS, METAL: UNTIDY + TIDY}
+    moved = judged(tmp_path / "moved", {METAL: TIDY + UNTIDY}, before)
+    assert moved.verdict is Verdict.PASSED
+    assert [finding.fails for finding in of_rule(moved, "CLANGFORMAT/format")] in ([], [False])
+    more = judged(tmp_path / "more", {METAL: UNTIDY + TIDY + UNTIDY.replace("glow", "shine")}, before)
+    assert [finding.fails for finding in of_rule(more, "CLANGFORMAT/format")] == [True]
+
+
+def test_blanks_of_a_moved_line_are_a_note_and_the_blanks_of_other_lines_excuse_nothing(tmp_path: Path) -> None:
+    before = {**SETTINGS, PYTHON: "def f():\n    x = 1  \n    y = 2\n    return x + y\n"}
+    moved = judged(tmp_path / "moved", {PYTHON: "def f():\n    y = 2\n    x = 1  \n    return x + y\n"}, before)
+    assert [finding.fails for finding in of_rule(moved, "SPACES/trailing spaces")] in ([], [False])
+    blank = {**SETTINGS, PYTHON: "x = 1\n  \ny = 2\n"}
+    more = judged(tmp_path / "more", {PYTHON: "x = 1\n  \ny = 2\n   \nz = 3\n"}, blank)
+    assert [(one.line, one.fails) for one in of_rule(more, "SPACES/trailing spaces")] == [(4, True)]
+
+
 @needs_clang_format
 def test_a_badly_formatted_kernel_fails_with_what_was_expected(tmp_path: Path) -> None:
     result = judged(tmp_path, {METAL: TIDY + "kernel void   glow(device float*x){x[0]=1;}\n"})

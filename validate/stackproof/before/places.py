@@ -45,10 +45,12 @@ def place_of(tree: Tree, path: str, line: int) -> Place:
     if path.endswith(CXX_SUFFIXES):
         return _in_cxx(path, parse_cxx(content), line)
     lines = content.decode(errors="replace").splitlines()
+    if line > len(lines):
+        return Place(path)
     if path.endswith(".py"):
         return _in_python(path, content, lines, line)
     heads = [text for text in lines[:line] if text.startswith("- ")] if path.endswith((".yaml", ".yml")) else []
-    return Place(path, tokens_of(heads[-1]) if heads else "", tokens_of(lines[line - 1]) if line <= len(lines) else "")
+    return Place(path, tokens_of(heads[-1]) if heads else "", tokens_of(lines[line - 1]))
 
 
 def uses(tree: Tree, path: str, words: Collection[str]) -> Counter[Place]:

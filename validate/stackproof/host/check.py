@@ -21,7 +21,7 @@ from typing import Any
 from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
-from stackproof.before.findings import failing, noted
+from stackproof.before.findings import AS_BEFORE, failing, noted
 from stackproof.before.places import uses
 from stackproof.before.touched import Touched
 from stackproof.host.clang import LANGUAGE, STRICT, Compiled, HostClang, find_clang
@@ -310,15 +310,17 @@ def _as_below(
         return list(verdicts)  # there is nothing to compare with: the findings count
     theirs = [finding for file in HostStack.of(base, failed).files for finding in below.check(file).findings]
     touched = Touched.by(context)
-    return [
-        replace(
-            verdict,
-            findings=tuple(
-                noted(verdict.findings, theirs, head=stack.tree, base=base, touched=lambda one: _touches(touched, one))
-            ),
-        )
-        for verdict in verdicts
-    ]
+    return [_noted(verdict, theirs, touched) for verdict in verdicts]
+
+
+def _noted(verdict: FileVerdict, theirs: Sequence[Finding], touched: Touched) -> FileVerdict:
+    """One verdict; a file that does not compile below the stack either is not checked."""
+    head, base = touched.head, touched.base
+    findings = noted(verdict.findings, theirs, head=head, base=base, touched=lambda one: _touches(touched, one))
+    verdict = replace(verdict, findings=tuple(findings))
+    if failing(findings) or not any(one.rule == "syntax" for one in findings):
+        return verdict
+    return replace(verdict, cases=0, skipped=(f"{verdict.path} does not compile, {AS_BEFORE}",))
 
 
 def _touches(touched: Touched, finding: Finding) -> bool:

@@ -92,8 +92,16 @@ def beside_float64(new: Tensor, old: Tensor, want: Wanted, case: CaseResult) -> 
     if (apart > _APART[new.dtype]).any():
         problems.append(f"up to {apart.max():.3g} {epsilon} from before the stack")
     mended = off_before[(off_before > allowed) & (off <= off_before)]
-    note = f"the kernels below the stack are off by up to {mended.max():.3g} {epsilon}" if len(mended) else ""
-    return replace(case, problems=tuple(problems), note=note)
+    return replace(case, problems=tuple(problems), note=_note(mended, epsilon))
+
+
+def _note(mended: Tensor, epsilon: str) -> str:
+    """What is to be said of a kernel below the stack that is off by so many units where ours is not."""
+    if not len(mended):
+        return ""
+    if mended.isinf().any():
+        return f"the kernels below the stack give {int(mended.isinf().sum())} values that are not finite"
+    return f"the kernels below the stack are off by up to {mended.max():.3g} {epsilon}"
 
 
 def _distance(values: Tensor, other: Tensor, unit: Tensor) -> Tensor:
