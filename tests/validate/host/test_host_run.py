@@ -251,9 +251,6 @@ def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any
     assert "one row: killed by SIGSEGV in grid_sampler_2d_" in note.message
     modes = {row["scenario"]: row["cases"] for row in result.details["scenarios"]}
     assert min(modes.values()) > max(modes.values()) / 2
-    own = stack.judge(HostRunGate(), lab.head, kinds=["values"])
-    assert own.verdict is Verdict.FAILED
-    assert {finding.rule for finding in own.findings if finding.fails} == {"crash"}
 
 
 def test_an_op_without_scenarios_is_not_run(stack: Any) -> None:

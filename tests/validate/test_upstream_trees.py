@@ -1,0 +1,85 @@
+"""The series on upstream's own files: no gate fails for what the stack does not touch.
+
+The files are upstream's text and not in the repository (:mod:`shared_inputs`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patchstack.cache import cache_dir
+from patchstack.cli import Request, run
+from patchstack.git import Repository
+from shared_inputs import upstream_tree
+from stackproof.host.check import HostCheckGate
+from stackproof.host.run import HostRunGate
+from stackproof.metal.check import MetalCheckGate
+from stackproof.metal_run.gate import MetalRunGate
+from stackproof.model import GateContext, GateResult, Verdict
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs_reference]
+
+FAST, FIRST_TWO = "grid_sampler_fast_backward", ("grid_sampler_2d_backward", "grid_sampler_3d_backward")
+STACKS: dict[str, dict[str, Any]] = {
+    "2026-04-before": {"only": FIRST_TWO},
+    "2026-05-both": {"replace": (FAST,)},
+    "2026-06-wide-index": {},
+}
+
+
+def stack_on(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
+    path = upstream_tree(name, tmp_path_factory.mktemp(name) / "tree")
+    report = run(Request(onto="main", repo=path, force=True, **STACKS[name]))
+    assert not report.plan.blocked
+    return path
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stack_on(tmp_path_factory, request.param)
+
+
+def judged(tree: Path, gate: Any, **options: Any) -> GateResult:
+    with Repository.open(tree) as repository:
+        base, head = (repository.commit(name).hash for name in ("main", "stack/grid_sampler"))
+        return gate.run(GateContext(repository, base, head, cache_dir(), options=options))
+
+
+def failing(result: GateResult) -> list[str]:
+    return [finding.message for finding in result.findings if finding.fails]
+
+
+@pytest.mark.parametrize("gate", [MetalCheckGate(), HostCheckGate()], ids=lambda gate: gate.name)
+def test_the_static_gates_find_nothing_of_the_bases(tree: Path, gate: Any) -> None:
+    result = judged(tree, gate)
+    assert (failing(result), result.verdict) == ([], Verdict.PASSED)
+
+
+def test_a_forward_that_replaces_upstreams_is_compared_where_upstreams_survives(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    tree = stack_on(tmp_path_factory, "2026-04-before")
+    options = {
+        "ops": ["grid_sampler_3d"],
+        "run_modes": ["plain"],
+        "match": "as before the stack, one row; bilinear, re",
+    }
+    result = judged(tree, MetalRunGate(), **options)
+    assert (failing(result), result.verdict, result.failed) == ([], Verdict.PASSED, 0)
+    rules = [finding.rule for finding in result.findings]
+    assert rules.count("not-compared") == 3  # with align_corners upstream's divides by zero, in each of three dtypes
+    assert rules.count("worse-before") == 3  # and without them gives NaN
+
+
+def test_the_bases_own_forward_fails_no_scenario_of_the_stacks_backward(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    tree = stack_on(tmp_path_factory, "2026-05-both")
+    result = judged(tree, HostRunGate(), ops=["grid_sampler_3d_backward"], kinds=["values"])
+    assert (failing(result), result.verdict) == ([], Verdict.PASSED)
+    notes = {finding.rule for finding in result.findings}
+    assert notes == {"argument-alignment", "empty-grid", "behaviour", "crash"}
+    assert result.cases > 1000
