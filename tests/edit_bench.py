@@ -53,6 +53,15 @@ def commit_of(
     return repository, commit
 
 
+def edited(repository: Path, path: str, content: bytes) -> GitCommitHash:
+    """A commit on ``main`` with one file changed."""
+    stream = b"commit refs/heads/edited\ncommitter A <a@b.c> 1700000000 +0000\ndata 4\nEdit\nfrom refs/heads/main^0\n"
+    stream += b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(content), content)
+    subprocess.run(["git", "fast-import", "--quiet", "--force"], cwd=repository, input=stream, check=True)
+    done = subprocess.run(["git", "rev-parse", "edited"], cwd=repository, check=True, capture_output=True, text=True)
+    return GitCommitHash(done.stdout.strip())
+
+
 def blob_id(data: bytes) -> str:
     """The id that git gives a file of this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()

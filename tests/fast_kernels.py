@@ -14,8 +14,9 @@ from stackproof.metal_run.worker import OpSource
 from stackproof.ops import Kernels, proof_for
 
 FAST, BELOW = "grid_sampler_fast_backward", "grid_sampler_3d_backward"
+LANES = "aten/src/ATen/native/mps/kernels/GridSamplerLanes.metal"
 _REGISTRATION = re.compile(
-    r"^REGISTER_GRID_SAMPLER_(?:[23]D_BACKWARD_|POSITIONS_|LANES_|NEAREST_)?OPS\((\w+).*\);\n", re.MULTILINE
+    r"^REGISTER_GRID_SAMPLER_(?:[23]D_BACKWARD_|LANES_|NEAREST_)?OPS\((\w+).*\);\n", re.MULTILINE
 )
 # Of the last line of a macro the backslash before it is left, and the empty line behind it ends the macro.
 _OF_A_MODE = re.compile(r"^  REGISTER_GRID_SAMPLER(?:_\w+)?\((\d, \w+), .*\n", re.MULTILINE)
@@ -27,6 +28,12 @@ def source_of(change: str) -> OpSource:
     proof = proof_for("grid_sampler_2d_backward")
     assert proof is not None
     return planned_source(require_reference("2.11").path, "main", change, proof, test_cache() / "planned")
+
+
+def text_of(source: OpSource) -> str:
+    """The op's own source, and the one beside it in trees that have the hook."""
+    files = (source.path, LANES) if (source.root / LANES).is_file() else (source.path,)
+    return "\n".join((source.root / file).read_text() for file in files)
 
 
 def kernels_of(
@@ -43,7 +50,7 @@ def kernels_of(
         mode: how they are compiled.
     """
     source = source_of(change)
-    text = (source.root / source.source).read_text()
+    text = text_of(source)
     assert old in text, f"the seeded fault no longer fits the kernels: {old!r}"
     text = text.replace(old, new) if old else text
     text = _REGISTRATION.sub(lambda line: line[0] if line[1] == "float" else "", text)

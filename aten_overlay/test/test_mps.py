@@ -311,6 +311,52 @@ class TestMPS(TestCase):
         self._check_grid_sampler_backward_alerts_not_deterministic((2, 3, 4, 5, 6), (3, 2, 4))
     # end fragment
 
+    # fragment: grid_sampler_lanes_tests
+    # Which kernels of the backward run depends on the number of channels and the layouts.
+    def _check_grid_sampler_lanes(self, dtype, size, output_size, interpolation, padding):
+        tolerance = {torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}[dtype]
+        axes = len(output_size)
+        op = getattr(torch.ops.aten, f"grid_sampler_{axes}d_backward")
+        last = torch.channels_last if axes == 2 else torch.channels_last_3d
+        theta = torch.eye(axes, axes + 1).expand(size[0], -1, -1)
+        grids = {
+            "random": torch.rand(size[0], *output_size, axes) * 3 - 1.5,
+            "smooth": torch.nn.functional.affine_grid(theta, (size[0], 1, *output_size), False) * 1.3 + 0.017,
+            "one pixel": torch.full((size[0], *output_size, axes), 0.13),
+        }
+        grad_output, input = (torch.randn(*size[:2], *s).to(dtype) for s in (output_size, size[2:]))
+        cases = [(kind, layout, mask) for kind in grids for layout in (torch.contiguous_format, last) for mask in (True, False)]
+        for kind, layout, mask in cases:
+            with self.subTest(kind, layout=layout, grad_input=mask):
+                args = [t.contiguous(memory_format=layout) for t in (grad_output, input)] + [grids[kind].to(dtype)]
+                mode = (interpolation, padding, False, [mask, True])
+                actual = op(*(t.to("mps") for t in args), *mode)
+                expected = op(*(t.double() for t in args), *mode)
+                for actual_grad, expected_grad in zip(actual, expected):
+                    if actual_grad is None:
+                        continue
+                    self.assertEqual(actual_grad.dtype, dtype)
+                    self.assertTrue(actual_grad.is_contiguous())
+                    scale = max(expected_grad.abs().max().item(), 1e-6)
+                    self.assertEqual(actual_grad.cpu().double() / scale, expected_grad / scale, atol=tolerance, rtol=0)
+
+    # (channels, interpolation): what each kernel takes; the others are left to the kernels above.
+    def test_grid_sampler_2d_backward_lanes(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            for channels, interpolation in ((17, 0), (17, 2), (40, 0), (40, 1), (40, 2)):
+                self._check_grid_sampler_lanes(dtype, (2, channels, 5, 7), (9, 11), interpolation, 0)
+
+    def test_grid_sampler_3d_backward_lanes(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            for channels, interpolation in ((17, 0), (40, 0), (40, 1)):
+                self._check_grid_sampler_lanes(dtype, (2, channels, 3, 4, 5), (3, 5, 7), interpolation, 0)
+
+    def test_grid_sampler_backward_lanes_padding(self):
+        for padding in (1, 2):
+            for interpolation in range(3):
+                self._check_grid_sampler_lanes(torch.float16, (1, 33, 3, 3), (8, 16), interpolation, padding)
+    # end fragment
+
 
 instantiate_parametrized_tests(TestMPS)
 

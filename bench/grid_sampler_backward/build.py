@@ -3,7 +3,7 @@
     python build.py FOLDER [--reference 2.11] [--ptxas FILE]
 
 They are those of the tree that the series would leave: of the fast backward, and of the change below it for
-comparison. FOLDER gets a folder for each, with PTX, what the kernels take and the header with their parameters; with
+comparison. FOLDER gets a folder for each, with PTX, what the kernels take and the headers with their parameters; with
 ``--ptxas``, machine code too, which saves the other machine most of a minute.
 """
 
@@ -36,7 +36,8 @@ def build(folder: Path, reference: str, ptxas: str) -> None:
         target.mkdir(parents=True, exist_ok=True)
         for file in ("library.ptx", "build.json"):
             shutil.copyfile(made.path.with_name(file), target / file)
-        (target / "GridSampler.h").write_bytes(source.headers[0])
+        for number, header in enumerate(source.headers):
+            (target / f"header{number}.h").write_bytes(header)
         if ptxas:
             arguments = [ptxas, f"-arch={made.architecture}", "-O3", "library.ptx", "-o", "library.cubin"]
             subprocess.run(arguments, cwd=target, check=True)

@@ -31,7 +31,7 @@ from stackproof.bench.rows import LAYOUTS, Row, all_rows
 from stackproof.bench.speed import Measured, speed_markdown
 from stackproof.bench.timing import Clock, clock_for
 from stackproof.metal.gpu import GpuLibrary, load_ptx
-from stackproof.ops.grid_sampler.fast.division import POSITIONS, Division, choose
+from stackproof.ops.grid_sampler.fast.division import choose, divisions
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.fast.passes import pass_of
 from stackproof.ops.struct_layout import StructTable
@@ -66,17 +66,15 @@ def open_kernels(folder: Path) -> dict[str, Kernels]:
         libraries = [GpuLibrary(load_ptx(path)) for path in names]
     except PatchstackError as error:
         raise SystemExit(str(error)) from None
-    headers = [(path / "GridSampler.h").read_bytes() for path in names]
-    return {
-        path.name: Kernels(library, (header,)) for path, library, header in zip(names, libraries, headers, strict=True)
-    }
+    headers = [tuple(file.read_bytes() for file in sorted(path.glob("header*.h"))) for path in names]
+    return {path.name: Kernels(*one) for path, *one in zip(names, libraries, headers, strict=True)}
 
 
 def measured(clock: Clock, kernels: dict[str, Kernels], row: Row) -> Measured:
     """One row, by everybody."""
     times = {}
     for name, key in ((AFTER, "stack"), (BEFORE, "below")):
-        scheme = scheme_of(kernels[key].library, row.dimensions)
+        scheme = scheme_of(kernels[key].library, row)
         assert scheme is not None
         times[name] = clock.measure(scheme.prepare(kernels[key], row, case_of(row, "cuda")))
     case = case_of(row, "cuda")
@@ -98,18 +96,21 @@ def crossover_rows() -> Iterator[Row]:
                     yield Row("crossover", shape, shape[2:], interpolation, dtype, LAYOUTS[0], grid)
 
 
-def crossover(clock: Clock, kernels: Kernels, row: Row) -> Crossover:
-    """One shape by each division that there are kernels for."""
+def crossover(clock: Clock, kernels: dict[str, Kernels], row: Row) -> Crossover:
+    """One shape by each division that there are kernels for, and by the change below."""
     case = case_of(row, "cuda")
-    planner = Planner(StructTable(*kernels.headers).layout)
-    lanes = (32,) if row.interpolation == "nearest" else (8, 32)
-    times = {}
-    for division in (POSITIONS, *(Division(count, staged=True) for count in lanes)):
-        times[division.label] = clock.measure(
-            pass_of(kernels.library, planner.plan(case.tensors, case.mode, division)), 5
-        ).median
+    stack, below = kernels["stack"], kernels["below"]
+    planner = Planner(StructTable(*stack.headers).layout)
+    scheme = scheme_of(below.library, row)
+    assert scheme is not None
+    times = {BEFORE: clock.measure(scheme.prepare(below, row, case), 5).median}
+    for division in divisions(case.mode.interpolation, case.input.dtype):
+        if division.staged:
+            plan = planner.plan(case.tensors, case.mode, division)
+            times[division.label] = clock.measure(pass_of(stack.library, plan), 5).median
     own = clock.measure(case.reference, 5).median
-    return Crossover(row.label, own, choose(case.tensors, case.mode).label, times)
+    chosen = choose(case.tensors, case.mode)
+    return Crossover(row.label, own, chosen.label if chosen else BEFORE, times)
 
 
 def sanitized(folder: Path, tool: str, seconds: float) -> dict[str, Any]:
@@ -179,7 +180,7 @@ def run(folder: Path, out: Path, seconds: float) -> int:
         if kind == "row":
             report.rows.append(measured(clock, kernels, row))
         else:
-            crossovers.append(asdict(crossover(clock, kernels["stack"], row)))
+            crossovers.append(asdict(crossover(clock, kernels, row)))
         clock.free()
     report.content |= {"crossovers": crossovers, "not_run": left}
     report.write()

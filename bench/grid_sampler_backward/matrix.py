@@ -17,7 +17,7 @@ from torch import Tensor
 from stackproof.bench.passes import Kernels
 from stackproof.ops.grid_sampler.families.model import params_layout
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
-from stackproof.ops.grid_sampler.fast.division import POSITIONS, Division, divisions
+from stackproof.ops.grid_sampler.fast.division import Division, divisions
 from stackproof.ops.grid_sampler.fast.launches import Layouts, Planner
 from stackproof.ops.grid_sampler.fast.passes import Case, pass_of
 from stackproof.ops.grid_sampler.modes import Sampler
@@ -100,10 +100,11 @@ def runs(stack: Kernels, case: Case) -> Iterator[tuple[str, tuple[Tensor, Tensor
     planners: list[tuple[str, Planner, Division]] = []
     layouts = _layouts(stack)
     for division in divisions(case.mode.interpolation, case.input.dtype):
-        if not division.lanes or division.staged or case.grad_output.stride(1) == 1:
+        if division.staged or case.grad_output.stride(1) == 1:
             planners.append((division.label, Planner(layouts), division))
-    planners.append(("a thread per position, 64 bits", Planner(layouts, always_wide=True), POSITIONS))
-    planners.append(("a thread per position, launches of 128", Planner(layouts, threads_per_launch=128), POSITIONS))
+    if planners:  # contiguous nearest in float is left to the tree's kernels
+        label, _, division = planners[-1]
+        planners.append((f"{label}, launches of 128", Planner(layouts, threads_per_launch=128), division))
     for label, planner, division in planners:
         yield label, pass_of(stack.library, planner.plan(case.tensors, case.mode, division))()
 

@@ -158,7 +158,7 @@ def _edit_json(plan: EditPlan, *, explain: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": plan.edit.kind,
         "path": plan.edit.path,
-        "does": plan.edit.describe(),
+        "does": plan.does,
         "status": outcome.status.value,
         "rung": outcome.rung.value if outcome.rung else None,
         "base": outcome.base or None,
@@ -265,7 +265,7 @@ def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
     if outcome.neutral and outcome.said:  # "already there" would say of a removal the contrary of what is meant
         how = outcome.said
     how += f" from blob {outcome.base[:12]}" if outcome.base else ""
-    yield f"      {plan.edit.path}: {plan.edit.describe()}  ({how})"
+    yield f"      {plan.edit.path}: {plan.does}  ({how})"
     if not explain:
         if outcome.note and plan.edit.kind == "replace-definition" and outcome.after is not None:
             yield f"        {outcome.note}"
@@ -289,7 +289,7 @@ def _conflict_lines(report: RunReport) -> Iterator[str]:
                 behind = report.history.get((change.change.id, conflict), Behind())
                 yield from (f"    {line}" for line in behind.lines)
             elif change.state is ChangeState.PARTIAL and not change.replaces:
-                what = f"{edit.edit.path}: {edit.edit.describe()}: {edit.outcome.status.value}"
+                what = f"{edit.edit.path}: {edit.does}: {edit.outcome.status.value}"
                 yield f"  {what} {edit.outcome.said}".rstrip()
 
 

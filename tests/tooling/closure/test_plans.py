@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from edit_bench import tree_of
+from edit_bench import edited, tree_of
 from patchstack.closure import newly_missing
-from patchstack.git import GitCommitHash, Repository, Tree
+from patchstack.git import Repository, Tree
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.series import load_series
 from patchstack.source.cxx import Definition, parse_cxx
@@ -31,15 +30,6 @@ UPSTREAM = (
 )
 SERIES = load_series(None)
 FIRST = ("grid_sampler_2d_backward", "grid_sampler_3d_backward")
-
-
-def edited(repository: Path, path: str, content: bytes) -> GitCommitHash:
-    """A commit on ``main`` with one file changed."""
-    stream = b"commit refs/heads/edited\ncommitter A <a@b.c> 1700000000 +0000\ndata 4\nEdit\nfrom refs/heads/main^0\n"
-    stream += b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(content), content)
-    subprocess.run(["git", "fast-import", "--quiet", "--force"], cwd=repository, input=stream, check=True)
-    done = subprocess.run(["git", "rev-parse", "edited"], cwd=repository, check=True, capture_output=True, text=True)
-    return GitCommitHash(done.stdout.strip())
 
 
 def said(plan: StackPlan) -> str:

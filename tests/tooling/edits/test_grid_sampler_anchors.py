@@ -10,6 +10,7 @@ import pytest
 
 from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.cxx_anchor import find_hits
+from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.cxx_fragment import PlaceCxxFragment, parse_cxx
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
@@ -25,13 +26,15 @@ pytestmark = pytest.mark.needs_reference
 
 # An include that the 2.11 tree has already.
 _THERE = "empty_include"
+_WITHOUT_ANCHOR = ("create-file", "regenerate-c-shim", "remove-unused-definition")
 
 
 def _sorted_edits() -> list[tuple[str, Edit]]:
     """Each edit with the release that it is tried on.
 
-    Some have tests of their own: what is regenerated has no anchor, what tidies up or is optional may find nothing to
-    do here, and what an earlier change brings too is there already.
+    Some have tests of their own: what is created or regenerated has no anchor, what tidies up or is optional may find
+    nothing to do here, what an earlier change brings too is there already, and of several places or texts none has to
+    be there.
     """
     chosen: list[tuple[str, Edit]] = []
     brought: set[tuple[str, str, str]] = set()
@@ -44,7 +47,8 @@ def _sorted_edits() -> list[tuple[str, Edit]]:
                     continue
                 brought.add(place)
             optional = isinstance(edit, ReplaceDefinition) and edit.optional
-            if not optional and edit.kind not in ("regenerate-c-shim", "remove-unused-definition"):
+            several = (isinstance(edit, CxxEdit) and edit.others) or edit.only_where
+            if not (optional or several or edit.kind in _WITHOUT_ANCHOR):
                 chosen.append((release, edit))
     return chosen
 

@@ -126,6 +126,15 @@ def test_the_first_text_whose_conditions_hold_lands(tmp_path: Path, host: bytes,
     assert (b"beside" in (change.tree.read("b.mm") or b"")) == (other == CHECK)
 
 
+def test_the_report_tells_the_place_that_was_taken(tmp_path: Path) -> None:
+    place = "places: [{after: {function: wide_index}}, {after: {function: shade}}]"
+    manifest = MANIFEST.replace("after: {function: shade}", place, 1)
+    assert manifest != MANIFEST
+    (change,) = planned(tmp_path, SHADE, b"", manifest).changes
+    told = [line for plan in change.edits for line in _edit_lines(plan, explain=True) if "plain" in line]
+    assert told[0].startswith("      a.mm: add 'plain' after function shade")
+
+
 def test_what_is_left_out_is_told_with_its_reason_when_asked_for(tmp_path: Path) -> None:
     (change,) = planned(tmp_path, SHADE + WIDE, b"").changes
     told = [(edit.outcome.status, edit.outcome.note) for edit in change.edits]

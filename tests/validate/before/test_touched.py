@@ -83,6 +83,12 @@ EDITS = {
     "a host function": (HOST, "  check(self);\n", "", DOUBLE),
     "what one host function calls": (HOST, "self.dim() > 0", "self.dim() > 1", DOUBLE),
     "what launches both": (HOST, "encode(lib", "encode_again(lib", DOUBLE | KEEP),
+    "a host file beside it, with names that this one has too": (
+        f"{OPERATIONS}/Other.mm",
+        "",
+        "static void launch(int threads) {}\nstatic void check() {}\n",
+        NOTHING,
+    ),
     "the function behind the key": (FUNCTIONS, "MPS: keep_it_mps", "MPS: other_mps", {"keep_it"}),
     "an overload": (SOURCE, "#define MAKE", f"{OVERLOAD}#define MAKE", {"keep_it_float"}),
 }  # fmt: skip
@@ -93,8 +99,9 @@ def touched(root: Path, path: str, old: str, new: str) -> set[str]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     commit(root, "base")
-    assert old in FILES[path]
-    (root / path).write_text(FILES[path].replace(old, new))
+    text = FILES.get(path, "")
+    assert old in text
+    (root / path).write_text(text.replace(old, new))
     commit(root, "head")
     with Repository.open(root) as repository:
         base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))

@@ -50,7 +50,7 @@ def rows() -> list[Row]:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.label)
 def test_a_pass_gives_the_gradients_each_time_that_it_is_run(row: Row, family: tuple[str, Kernels]) -> None:
     name, kernels = family
-    scheme = scheme_of(kernels.library, row.dimensions)
+    scheme = scheme_of(kernels.library, row)
     assert scheme is not None
     assert scheme.name == name
     case = stand_in_case(row)
@@ -69,4 +69,4 @@ def test_kernels_of_no_known_family_have_no_scheme() -> None:
         def kernel(self, name: str) -> None:
             raise AssertionError
 
-    assert scheme_of(Nothing(), 2) is None  # type: ignore[arg-type]
+    assert scheme_of(Nothing(), quick_rows()[0]) is None  # type: ignore[arg-type]

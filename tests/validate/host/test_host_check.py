@@ -87,14 +87,14 @@ def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(sta
     text = stack_below.text(SHARED_HEADER)
     fields = "  idx_type_t first_position;\n  bool align_corners;\n"
     other = "#ifdef __METAL__\n  bool align_corners;\n  idx_type_t first_position;\n#else\n" + fields + "#endif\n"
-    start = text.index("struct GridSamplerBackwardParams")
+    start = text.index("struct GridSamplerGradientParams")
     assert fields in text[start:]
     head = stack_below.changed({SHARED_HEADER: text[:start] + text[start:].replace(fields, other, 1)})
     result = stack_below.judge(HostCheckGate(), head)
     assert result.verdict is Verdict.FAILED
     messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
     assert len(messages) == 4  # two numbers of dimensions, two index widths
-    assert all("GridSamplerBackwardParams" in message and "first_position" in message for message in messages)
+    assert all("GridSamplerGradientParams" in message and "first_position" in message for message in messages)
 
 
 FORWARD_2D = "  mps::grid_sampler_2d_mps_impl(output, input, grid, interpolation_mode, padding_mode, align_corners);\n"

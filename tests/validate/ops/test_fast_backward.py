@@ -13,10 +13,9 @@ from overlay_kernels import OVERLAY
 from stackproof.metal import RunMode
 from stackproof.ops import Kernels
 from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients
-from stackproof.ops.grid_sampler.families.fast import FastBackward
-from stackproof.ops.grid_sampler.families.registry import BACKWARD, family_of
+from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.fast import division
-from stackproof.ops.grid_sampler.fast.division import POSITIONS, Division, choose, kernel_names
+from stackproof.ops.grid_sampler.fast.division import Division, choose, kernel_names
 from stackproof.ops.grid_sampler.fast.launches import Plan, Planner, position_stride
 from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding
@@ -27,7 +26,7 @@ from stackproof.ops.struct_layout import StructLayout
 BILINEAR = Mode(Interpolation.BILINEAR, Padding.ZEROS, align_corners=True)
 NEAREST = Mode(Interpolation.NEAREST, Padding.ZEROS, align_corners=True)
 BICUBIC = Mode(Interpolation.BICUBIC, Padding.BORDER, align_corners=True)
-HOST = (OVERLAY / "grid_sampler_fast_backward/aten/src/ATen/native/mps/operations/GridSampler.mm").read_text()
+HOST = (OVERLAY / "aten/src/ATen/native/mps/operations/GridSamplerLanes.mm").read_text()
 
 
 class _Unread(StructLayout):
@@ -56,32 +55,33 @@ def tensors(
 
 def planned(values: SamplerTensors, mode: Mode, *, mask: bool = True) -> Plan:
     """The launches of the call, as the host function divides it."""
-    return planner().plan(values, mode, choose(values, mode), compute_grad_input=mask)
+    division_of = choose(values, mode, compute_grad_input=mask)
+    assert division_of is not None
+    return planner().plan(values, mode, division_of, compute_grad_input=mask)
 
 
 def test_the_plan_names_exactly_the_kernels_that_the_tree_has() -> None:
     source = fast_kernels.source_of(fast_kernels.FAST)
-    text = (source.root / source.source).read_text()
-    assert "grid_sampler_backward_lanes" in text
+    assert "grid_sampler_backward_lanes" in fast_kernels.text_of(source)
     names = kernel_names(SAMPLER_2D) | kernel_names(SAMPLER_3D)
-    assert len(names) == 88
-    assert isinstance(family_of(BACKWARD, names, SAMPLER_2D), FastBackward)
+    assert len(names) == 58
+    assert has_lanes(names, SAMPLER_2D)
+    assert has_lanes(names, SAMPLER_3D)
 
 
 def test_kernels_of_one_dtype_have_the_planned_names(tmp_path: Path) -> None:
     library = fast_kernels.kernels_of(fast_kernels.FAST, tmp_path).library
     planned_names = {name for name in kernel_names(SAMPLER_2D) | kernel_names(SAMPLER_3D) if "_float" in name}
-    forward = {name for name in library.kernel_names if "_backward" not in name and "channels_last" not in name}
-    assert set(library.kernel_names) - forward == planned_names
+    assert {name for name in library.kernel_names if "_lanes_" in name or "channels_last" in name} == planned_names
 
 
 @pytest.mark.parametrize(
     ("pattern", "value"),
     [
-        (r"call\.is_nearest\(\) \? (\d+)", division.POSITIONS_CHANNELS[Interpolation.NEAREST]),
-        (r"is_bicubic \? (\d+)", division.POSITIONS_CHANNELS[Interpolation.BICUBIC]),
-        (r"is_bicubic \? \d+ : (\d+)", division.POSITIONS_CHANNELS[Interpolation.BILINEAR]),
-        (r"return \{channels <= (\d+) \? 8 : 32", division.NARROW_CHANNELS),
+        (r"call\.is_nearest\(\) \? (\d+)", division.FEW_CHANNELS[Interpolation.NEAREST]),
+        (r"is_bicubic \? (\d+)", division.FEW_CHANNELS[Interpolation.BICUBIC]),
+        (r"is_bicubic \? \d+ : (\d+)", division.FEW_CHANNELS[Interpolation.BILINEAR]),
+        (r"return LanesDivision\{channels <= (\d+) \? 8 : 32", division.NARROW_CHANNELS),
         (r"separate_zeros_bytes = int64_t\{1\} << (\d+)", division.SEPARATE_ZEROS_BYTES.bit_length() - 1),
         (r"max_launch = int64_t\{1\} << (\d+)", division.THREADS_PER_LAUNCH.bit_length() - 1),
     ],
@@ -91,20 +91,20 @@ def test_the_host_function_has_the_thresholds_of_the_plan(pattern: str, value: i
 
 
 def test_channels_and_layout_divide_the_work() -> None:
-    assert choose(tensors(12), BILINEAR) == POSITIONS
+    assert choose(tensors(12), BILINEAR) is None
     assert choose(tensors(13), BILINEAR) == Division(8, staged=True)
     assert choose(tensors(33), BILINEAR) == Division(32, staged=True)
     assert choose(tensors(33).each(channels_last), BILINEAR) == Division(32)
     assert choose(tensors(5), BICUBIC) == Division(8, staged=True)
-    assert choose(tensors(33), NEAREST) == POSITIONS
+    assert choose(tensors(33), NEAREST) is None
     assert choose(tensors(33).each(torch.Tensor.half), NEAREST) == Division(32, staged=True)
 
 
-def test_an_image_that_32_bits_do_not_reach_is_left_to_a_thread_per_position() -> None:
+def test_an_image_that_32_bits_do_not_reach_is_left_to_the_kernels_of_the_tree() -> None:
     meta = torch.empty(1, 64, 1 << 13, 1 << 12, device="meta")
     grid = torch.empty(1, 2, 2, 2, device="meta")
     values = SamplerTensors(torch.empty(1, 64, 2, 2, device="meta"), meta, grid)
-    assert choose(values, BILINEAR) == POSITIONS
+    assert choose(values, BILINEAR) is None
     half = SamplerTensors(values.grad_output, meta[:, :, : 1 << 12].contiguous(), grid)
     assert choose(half, BILINEAR) == Division(32, staged=True)
 
@@ -115,7 +115,7 @@ def test_a_batch_may_be_larger_than_32_bits_reach() -> None:
     assert choose(values, BILINEAR) == Division(32, staged=True)
 
 
-def test_without_grad_input_nothing_is_zeroed_or_turned_back() -> None:
+def test_without_grad_input_nothing_is_zeroed_or_transposed_back() -> None:
     names = [step.kernel for step in planned(tensors(40), BILINEAR, mask=False).launches]
     assert names == [
         "grid_sampler_to_channels_last_float_32",
@@ -126,19 +126,21 @@ def test_without_grad_input_nothing_is_zeroed_or_turned_back() -> None:
     assert len(plan.steps) == 2
 
 
-def test_nearest_without_grad_input_launches_nothing() -> None:
-    assert planned(tensors(40), NEAREST, mask=False).launches == ()
+def test_nearest_without_grad_input_is_left_to_the_kernels_of_the_tree() -> None:
+    values = tensors(40).each(torch.Tensor.half)
+    assert choose(values, NEAREST) is not None
+    assert choose(values, NEAREST, compute_grad_input=False) is None
 
 
-def test_a_channels_last_input_is_not_turned() -> None:
+def test_a_channels_last_input_is_not_transposed() -> None:
     names = [step.kernel for step in planned(tensors(40).each(channels_last), BILINEAR).launches]
     assert names == ["grid_sampler_2d_backward_lanes_bilinear_float_32", "grid_sampler_from_channels_last_float_32"]
 
 
 def test_large_grids_take_several_launches_of_whole_threadgroups() -> None:
-    values = tensors(3, (20, 30))
-    launches = planner(threads=256).plan(values, BILINEAR, POSITIONS).launches
-    assert [launch.threads[0] for launch in launches] == [256, 256, 128]
+    values = tensors(40, (10, 13)).each(channels_last)
+    launches = planner(threads=256).plan(values, BILINEAR, Division(32)).launches
+    assert [launch.threads[0] for launch in launches[:-1]] == [256, 256, 128]
 
 
 def test_positions_are_evenly_spaced_only_if_rows_follow_each_other() -> None:
@@ -159,10 +161,12 @@ _FAULTS = {
     ),
     "half of the lanes are not summed": ("kept += simd_shuffle_xor(is_upper ? x : y, LANES / 2);", "", 37),
     "channels beyond the last are read": ("} else if (is_inside && has(k)) {", "} else if (is_inside) {", 37),
-    "sums are not zeroed on the way": ("if (params.zeroes_sums) {", "if (false) {", 37),
-    "a turned tile is read askew": ("turned[at] = tile[c * pitch + p];", "turned[at] = tile[c * pitch + p + 1];", 37),
-    "the taker forgets what it was given": ("part += sharing.takes ? given : 0.0f;", "", 3),
-    "the giver adds what was taken": ("!(is_last && sharing.gives)", "true", 3),
+    "sums are not zeroed while the input is transposed": ("if (params.zeroes_sums) {", "if (false) {", 37),
+    "a transposed tile is read askew": (
+        "channels_last[at] = tile[c * pitch + p];",
+        "channels_last[at] = tile[c * pitch + p + 1];",
+        37,
+    ),
 }
 
 
@@ -176,21 +180,6 @@ def test_a_seeded_fault_is_found(fault: str, tmp_path: Path) -> None:
     old, new, channels = _FAULTS[fault]
     kernels = fast_kernels.kernels_of(fast_kernels.FAST, tmp_path, old=old, new=new, only="2, bilinear")
     assert not _largest_error(kernels, tensors(channels, like="smooth"), BILINEAR) < 100
-
-
-def _threes() -> SamplerTensors:
-    """Samples of an image of 3 x 3 pixels, left of its middle and right of it: bicubic windows with the same ends."""
-    grid = torch.zeros(1, 4, 32, 2)
-    grid[..., 0] = torch.where(torch.arange(32) % 2 == 0, -0.5, 0.5)
-    return SamplerTensors(torch.randn(1, 2, 4, 32), torch.randn(1, 2, 3, 3) + 3, grid)
-
-
-def test_threads_add_up_only_if_all_of_their_pixels_are_the_same(tmp_path: Path) -> None:
-    kernels = fast_kernels.kernels_of(fast_kernels.FAST, tmp_path, only="2, bicubic")
-    assert _largest_error(kernels, _threes(), BICUBIC) < 2
-    old, new = "is_same = is_same && index == first;", "is_same = is_same && (index == first || tap % 3 != 0);"
-    wrong = fast_kernels.kernels_of(fast_kernels.FAST, tmp_path, old=old, new=new, only="2, bicubic")
-    assert _largest_error(wrong, _threes(), BICUBIC) > 100
 
 
 def _atomics(kernels: Kernels, values: SamplerTensors, mode: Mode) -> int:
@@ -225,14 +214,3 @@ def test_a_walk_adds_to_two_pixels_a_step_where_the_kernel_below_adds_to_four(tm
     positions, run = rows * columns, 8
     assert _atomics(below, values, BILINEAR) == 4 * positions * channels
     assert _atomics(fast, values, BILINEAR) == (2 * (run - 1) + 4) * (positions // run) * channels
-
-
-def test_neighbors_with_a_position_each_share_the_pixels_between_them(tmp_path: Path) -> None:
-    """Exact counts: of each simdgroup of 32 neighbors in a row, all but the last give their right pixels away."""
-    columns = 32
-    grid = torch.nn.functional.affine_grid(torch.eye(2, 3)[None], [1, 1, 4, columns + 1], align_corners=True)
-    values = SamplerTensors(
-        torch.randn(1, 3, 3, columns), torch.randn(1, 3, 4, columns + 1), grid[:, :-1, :-1].contiguous()
-    )
-    fast = fast_kernels.kernels_of(fast_kernels.FAST, tmp_path, only="2, bilinear", mode=RunMode.TRAFFIC)
-    assert _atomics(fast, values, BILINEAR) == 2 * (columns + 1) * 3 * 3

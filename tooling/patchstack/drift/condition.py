@@ -140,11 +140,11 @@ def _edit_facet(plan: EditPlan) -> Facet:
     if conflict is not None:
         value += f", {len(conflict.matches)} of {conflict.expected_matches} places"
     return Facet(
-        f"{plan.edit.path}: {plan.edit.describe()}",
+        f"{plan.edit.path}: {plan.does}",
         value,
         needs_person=conflict is not None or outcome.rung not in _ORDINARY_RUNGS,
         path=plan.edit.path,
-        detail=str(conflict) if conflict else f"{plan.edit.path}: {plan.edit.describe()}: {value}",
+        detail=str(conflict) if conflict else f"{plan.edit.path}: {plan.does}: {value}",
         conflict=conflict,
     )
 

@@ -92,6 +92,10 @@ class CxxEdit(Edit):
                     return edit
         return self
 
+    def at_place(self: _Edit, anchor: str) -> _Edit:
+        taken = [place for place in self.others if str(place) == anchor]
+        return dataclasses.replace(self, place=taken[0], others=()) if taken else self
+
     @abstractmethod
     def _planned(self, tree: Tree, at: Located) -> Outcome:
         """The outcome on a file that is there."""

@@ -194,6 +194,10 @@ class Edit(ABC):
     def describe(self) -> str:
         """What the edit does, in a few words."""
 
+    def at_place(self, anchor: str) -> Edit:
+        """The edit at the place that an outcome calls ``anchor``, where it has several."""
+        return self
+
     @abstractmethod
     def plan(self, tree: Tree) -> Outcome:
         """What the edit would do to ``tree``; writes nothing.

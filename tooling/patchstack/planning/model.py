@@ -64,6 +64,11 @@ class EditPlan:
     before: bytes | None = None
     lines: Lineage = AS_THEY_ARE
 
+    @property
+    def does(self) -> str:
+        """What the edit does, in a few words; of several places, at the one that was taken."""
+        return self.edit.at_place(self.outcome.anchor).describe()
+
 
 @dataclass(frozen=True)
 class ChangePlan:

@@ -41,6 +41,7 @@ from stackproof.before.touched import Touched
 from stackproof.metal import ALL_DETECTORS, RunMode
 from stackproof.metal.build import Source, preprocess, rewrite
 from stackproof.metal.toolchain import find_toolchain
+from stackproof.metal_run.gate import written_source
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.metal_run.worker import OpSource
@@ -159,18 +160,15 @@ def _stack(context: GateContext, commit: GitCommitHash) -> OpSource | None:
     tree = Tree.at(context.repository, commit)
     proof = proof_for(Sampler(2).backward)
     assert proof
-    headers = tuple(header for path in proof.headers if (header := tree.read(path)) is not None)
-    if not tree.exists(proof.source) or len(headers) < len(proof.headers):
+    if not all(tree.exists(path) for path in (proof.source, *proof.headers)):
         return None
-    root = write_sources(collect_sources(tree, proof.source), context.cache / NAME)
-    dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    return OpSource(root, proof.source, dirs, headers)
+    return written_source(tree, proof, context.cache)
 
 
 def _struct_tasks(stack: OpSource) -> list[Task]:
     proof = proof_for(Sampler(2).backward)
     assert proof
-    return [StructTask(path, text, stack) for path, text in zip(proof.headers, stack.headers, strict=True)]
+    return [StructTask(path, text, stack) for path, text in zip(proof.headers, stack.headers, strict=False)]
 
 
 def _kernel_names(source: OpSource) -> frozenset[str]:

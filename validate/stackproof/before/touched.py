@@ -159,8 +159,12 @@ class Touched:
         return frozenset(word for text in texts for word in _words(text.decode(errors="replace")))
 
     def _host(self, wanted: Callable[[bytes], bool], stem: str = "") -> tuple[_Texts, _Texts]:
-        """Host files that are wanted for their text or their name, with the host side of what the stack changes."""
-        changed = [path for path in self._changed if not path.endswith(".metal")]
+        """Host files that are wanted for their text or their name, with the host side of what the stack changes.
+
+        A host file that the stack brings is not among these: what it keeps to itself is seen by no other file.
+        """
+        brought = {path for path in self._changed if path.endswith(".mm") and not self.base.exists(path)}
+        changed = [path for path in self._changed if not path.endswith(".metal") and path not in brought]
         sides = []
         for tree in (self.base, self.head):
             files = [path for path in tree.walk(OPERATIONS) if path.endswith(".mm")]

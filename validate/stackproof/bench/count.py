@@ -81,7 +81,7 @@ class CountWork:
 
 
 def _counted(library: MetalLibrary, source: OpSource, row: Row) -> Counted:
-    scheme = scheme_of(library, row.dimensions)
+    scheme = scheme_of(library, row)
     if scheme is None:
         return Counted()
     counted = _watched(library)

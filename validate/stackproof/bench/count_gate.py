@@ -40,7 +40,7 @@ def count_on_host(context: GateContext, rows: Sequence[Row]) -> GateResult:
         below = compile_error(sources[BASE], builds, RunMode.TRAFFIC) if BASE in sources else None
         if below is not None and same_words(str(below)) == same_words(str(refused)):
             return _nothing(f"the kernels do not compile, {AS_BEFORE}: {refused}")
-        finding = Finding(f"the kernels do not compile: {refused}", sources[HEAD].source, rule="compile")
+        finding = Finding(f"the kernels do not compile: {refused}", sources[HEAD].path, rule="compile")
         return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=[finding], limits=LIMITS)
     answers = _answers(context, sources, rows)
     counts, failures = _paired(rows, answers)

@@ -2,7 +2,8 @@
 
 The divisions of the work that are known: the series' first changes (a thread has a position and walks the channels),
 upstream's of after April 2026 (the same, in 2D with a kernel for each gradient) with its sums in the tensors' dtype or,
-after the series, in float, and the series' fast backward. Which one a tree has is told by its kernels. A pass runs on
+after the series, in float, and the lanes of the series' fast backward, for the rows that its hook takes. Which ones a
+tree has is told by its kernels. A pass runs on
 CPU tensors through the host's kernels, and on CUDA or MPS tensors through a GPU's.
 """
 
@@ -16,12 +17,12 @@ import torch
 from torch import Tensor
 
 from stackproof.bench.rows import Row
-from stackproof.ops.grid_sampler.families.fast import FastBackward
 from stackproof.ops.grid_sampler.families.filling import filled
+from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.families.model import BackwardFamily
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
 from stackproof.ops.grid_sampler.families.upstream import UpstreamBackward, backward_kernels, sums_in_float
-from stackproof.ops.grid_sampler.fast.division import SEPARATE_ZEROS_BYTES, choose
+from stackproof.ops.grid_sampler.fast.division import SEPARATE_ZEROS_BYTES, Division, choose
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.fast.passes import Case, Library, Pass, Step, bind, pass_of
 from stackproof.ops.grid_sampler.modes import Sampler
@@ -29,7 +30,7 @@ from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.model import KernelFunction
 from stackproof.ops.struct_layout import StructLayout, StructTable
 
-_STRUCT = "GridSamplerBackwardParams"
+_STRUCT, _UPSTREAM_STRUCT = "GridSamplerGradientParams", "GridSamplerBackwardParams"
 # Threads of a threadgroup where the host function leaves the choice to PyTorch's dispatch.
 _GROUP = 256
 
@@ -53,13 +54,13 @@ class Scheme:
 
     Attributes:
         name: for reports.
-        has: whether the host function of a tree with these kernels divides it so, for an op of 2 or 3 dimensions.
+        has: whether the host function of a tree with these kernels divides a row's work so.
         prepare: the pass of a case; ``row`` is what the selection sees, the case may be smaller.
         ours: the series' own, whose traffic is recorded.
     """
 
     name: str
-    has: Callable[[Library, int], bool]
+    has: Callable[[Library, Row], bool]
     prepare: Callable[[Kernels, Row, Case], Pass]
     ours: bool = True
 
@@ -69,13 +70,13 @@ def case_of(row: Row, device: str) -> Case:
     return Case(*row.tensors(device), row.interpolation)
 
 
-def scheme_of(library: Library, dimensions: int) -> Scheme | None:
-    """The division of the work that a tree's host function uses, or ``None`` if it has no backward that is known."""
-    return next((scheme for scheme in SCHEMES if scheme.has(library, dimensions)), None)
+def scheme_of(library: Library, row: Row) -> Scheme | None:
+    """The division that a tree's host function uses for a row, or ``None`` if it has no backward that is known."""
+    return next((scheme for scheme in SCHEMES if scheme.has(library, row)), None)
 
 
-def _layout(kernels: Kernels, case: Case) -> StructLayout:
-    return StructTable(*kernels.headers).layout(_STRUCT, case.dimensions + 2, "int32_t")
+def _layout(kernels: Kernels, case: Case, name: str) -> StructLayout:
+    return StructTable(*kernels.headers).layout(name, case.dimensions + 2, "int32_t")
 
 
 def _group(threads: int) -> tuple[int]:
@@ -88,7 +89,7 @@ def _walking(kernels: Kernels, row: Row, case: Case) -> Pass:
     sums = torch.empty(case.input.shape, dtype=torch.float32, device=device)
     grad_grid = torch.full_like(case.grid, torch.nan)
     tensors = case.tensors
-    params = _layout(kernels, case).pack(backward_params(tensors, case.mode, sums, 0))
+    params = _layout(kernels, case, _STRUCT).pack(backward_params(tensors, case.mode, sums, 0))
     name = kernel_name(row.op, case.mode, dtype, wide=False)
     buffers = (sums, grad_grid, case.grad_output, case.input, case.grid, params)
     threads = tensors.positions
@@ -102,7 +103,7 @@ def _walking(kernels: Kernels, row: Row, case: Case) -> Pass:
 def _upstream(kernels: Kernels, row: Row, case: Case) -> Pass:
     """Upstream's host function, and that of the series' change that keeps its kernels' names but sums in float."""
     dtype, is_2d = case.input.dtype, case.dimensions == 2
-    in_float = _sums_in_float(kernels.library, case.dimensions)
+    in_float = _sums_in_float(kernels.library, row)
     tensors, steps = (case.tensors, []) if is_2d or in_float else _contiguous(case.tensors)
     launched = backward_kernels(Sampler(case.dimensions), case.mode, dtype, wide=False)
     summed = torch.float32 if in_float else dtype
@@ -112,7 +113,7 @@ def _upstream(kernels: Kernels, row: Row, case: Case) -> Pass:
     steps += [lambda: sums.zero_(), *([lambda: grad_grid.zero_()] if case.interpolation == "nearest" else [])]
     buffers = {"grad_output": tensors.grad_output, "input": tensors.input, "grid": tensors.grid}
     buffers |= {"output": tensors.grad_output, "grad_input": sums, "grad_grid": grad_grid}
-    layout = _layout(kernels, case)
+    layout = _layout(kernels, case, _UPSTREAM_STRUCT)
     params = layout.pack(filled(layout, case.mode, buffers))
     for one in launched:
         one.launch(_later(kernels.library, one.name, steps), buffers, params)
@@ -149,23 +150,33 @@ def _later(library: Library, name: str, steps: list[Step]) -> KernelFunction:
     return kernel
 
 
-def _fast(kernels: Kernels, row: Row, case: Case) -> Pass:
-    """The selection looks at sizes, so it has to see those of the row and not those of a smaller stand-in."""
+def _takes_lanes(library: Library, row: Row) -> bool:
+    return has_lanes(library.kernel_names, Sampler(row.dimensions)) and _division(row) is not None
+
+
+def _division(row: Row) -> Division | None:
     meta = case_of(row, "meta")
-    apart = 4 * meta.input.numel() >= SEPARATE_ZEROS_BYTES
+    return choose(meta.tensors, meta.mode)
+
+
+def _lanes(kernels: Kernels, row: Row, case: Case) -> Pass:
+    """The selection looks at sizes, so it has to see those of the row and not those of a smaller stand-in."""
+    division = _division(row)
+    assert division is not None
+    apart = 4 * case_of(row, "meta").input.numel() >= SEPARATE_ZEROS_BYTES
     planner = Planner(StructTable(*kernels.headers).layout, zeroes_apart=apart)
-    return pass_of(kernels.library, planner.plan(case.tensors, case.mode, choose(meta.tensors, case.mode)))
+    return pass_of(kernels.library, planner.plan(case.tensors, case.mode, division))
 
 
-def _has(family: BackwardFamily) -> Callable[[Library, int], bool]:
-    return lambda library, dimensions: family.is_among(library.kernel_names, Sampler(dimensions))
+def _has(family: BackwardFamily) -> Callable[[Library, Row], bool]:
+    return lambda library, row: family.is_among(library.kernel_names, Sampler(row.dimensions))
 
 
 _has_upstream = _has(UpstreamBackward())
 
 
-def _sums_in_float(library: Library, dimensions: int) -> bool:
-    return _has_upstream(library, dimensions) and sums_in_float(_Named(library), Sampler(dimensions))
+def _sums_in_float(library: Library, row: Row) -> bool:
+    return _has_upstream(library, row) and sums_in_float(_Named(library), Sampler(row.dimensions))
 
 
 class _Named:
@@ -182,7 +193,7 @@ class _Named:
 
 
 SCHEMES = (
-    Scheme("divided by layout and channels", _has(FastBackward()), _fast),
+    Scheme("lanes share a position", _takes_lanes, _lanes),
     Scheme("a thread per position", _has(SeriesBackward()), _walking),
     Scheme("upstream's kernels, sums in float", _sums_in_float, _upstream),
     Scheme("upstream's kernels", _has_upstream, _upstream, ours=False),

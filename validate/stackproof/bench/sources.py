@@ -40,4 +40,4 @@ def _source(context: GateContext, commit: GitCommitHash, proof: OpProof) -> OpSo
 
 
 def _has_backward(source: OpSource) -> bool:
-    return b"_backward" in (source.root / source.source).read_bytes()
+    return b"_backward" in (source.root / source.path).read_bytes()

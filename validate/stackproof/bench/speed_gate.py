@@ -92,12 +92,12 @@ def _compiled(
 ) -> Iterator[tuple[str, Kernels]]:
     """By commit; that the base commit's compile is its own affair."""
     for side, source in sources.items():
-        context.progress(0, 0, f"compiling {source.source}, {side}")
+        context.progress(0, 0, f"compiling {source.path}, {side}")
         try:
             yield side, compiler(source, context.cache)
         except Exception as error:  # whatever a driver or Apple's compiler makes torch raise
             message = f"{side}: does not compile for this device: {error}"
-            seen.findings.append(Finding(message, source.source, rule="compile", fails=side == HEAD))
+            seen.findings.append(Finding(message, source.path, rule="compile", fails=side == HEAD))
 
 
 def _measure(
@@ -134,7 +134,7 @@ def _contestants(
 
 
 def _pass(kernels: Kernels, row: Row, case: Case) -> Work | None:
-    scheme = scheme_of(kernels.library, row.dimensions)
+    scheme = scheme_of(kernels.library, row)
     return scheme.prepare(kernels, row, case) if scheme else None
 
 

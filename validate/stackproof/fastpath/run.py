@@ -17,7 +17,7 @@ from stackproof.fastpath.embed import embed
 from stackproof.fastpath.library import DeviceLibrary, StorageTooLargeError
 from stackproof.fastpath.register import fast_path_for, has_mps_kernel, registered
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
-from stackproof.metal_run.sources import collect_sources
+from stackproof.metal_run.sources import collect_op
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import CaseResult, Kernels, OpProof, WorkUnit, proof_for
 from stackproof.ops.selection import named_ops
@@ -111,14 +111,13 @@ def kernels_of(proof: OpProof, device: Device, context: GateContext) -> Kernels:
 
 
 def _compiled(tree: Tree, proof: OpProof, device: Device) -> Kernels:
-    files = collect_sources(tree, proof.source)
-    headers = tuple(files.get(path) or tree.read(path) or b"" for path in proof.headers)
-    source = embed(files, proof.source)
+    found = collect_op(tree, proof)
+    source = embed(found.files, found.source)
     try:
         library = device.compile(source)
     except Exception as error:  # whatever Apple's compiler makes torch raise
         raise DeviceCompileError(str(error), where=proof.source) from error
-    return Kernels(DeviceLibrary(library, device.name), headers)
+    return Kernels(DeviceLibrary(library, device.name), found.headers)
 
 
 def _before(proof: OpProof, device: Device, context: GateContext) -> Kernels | None:

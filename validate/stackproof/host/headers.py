@@ -65,8 +65,8 @@ class IncludeFolders:
     Attributes:
         generated: what the tree's torchgen made.
         tree: the tree's own headers, as in the tree, but for the next.
-        kernels: the headers that host functions share with kernels, as in the tree. A stack changes these, and most
-            stacks no others.
+        kernels: the headers of kernels and of host functions, as in the tree. A stack changes these, and most stacks
+            no others.
         rest: configured headers and fmt, which no source tree has.
     """
 
@@ -82,7 +82,7 @@ class IncludeFolders:
 
     @property
     def flags_of_most(self) -> tuple[str, ...]:
-        """Compiler flags of files that share nothing with kernels."""
+        """Compiler flags of files that use none of the headers of kernels and host functions."""
         own = (self.generated, self.tree / "aten/src", self.tree)
         return ("-isystem", str(STUBS), *(f"-I{one}" for one in own), "-idirafter", str(self.rest))
 
@@ -93,7 +93,7 @@ class IncludeFolders:
 
     @property
     def key_of_most(self) -> str:
-        """The same without what is shared with kernels."""
+        """The same without the headers of kernels and host functions."""
         configured = digest(torch.__version__, *(item for pair in _CONFIGURED.items() for item in pair))
         return f"{stubs_digest()} {self.generated.name} {self.tree.name} {configured}"
 
@@ -156,8 +156,8 @@ def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:
         TreeError: the tree's torchgen fails.
     """
     paths = [*_beside(tree, "torch"), *(path for folder in _FOLDERS for path in _headers(tree, folder))]
-    shared = [path for path in paths if path.startswith(f"{KERNELS}/")]
-    own = [path for path in paths if not path.startswith(f"{KERNELS}/")]
+    shared = [path for path in paths if path.startswith((f"{KERNELS}/", f"{OPERATIONS}/"))]
+    own = [path for path in paths if path not in shared]
     return IncludeFolders(_generated(tree, cache), _own(tree, own, cache), _own(tree, shared, cache), _rest(cache))
 
 

@@ -1,8 +1,8 @@
 """Which kernels the backward's host function launches, over which grids: those that the launch plan says.
 
 The kernels are proved, counted and measured through a plan in Python, :mod:`stackproof.ops.grid_sampler.fast`. Here the
-tree's own host function is asked: a threshold, a tile or a layout that is not the same on both sides shows. Trees whose
-backward does not choose between kernels have nothing to compare.
+tree's own host function is asked: a threshold, a tile or a layout that is not the same on both sides shows. Launches of
+the tree's own kernels, which get what the hook leaves, are not compared; trees without it have nothing to compare.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from stackproof.host.device import StandinDevice
 from stackproof.host.interface import Dispatch
 from stackproof.host.scenarios import HostCase
 from stackproof.host.tensors import layout_kept_on
-from stackproof.ops.grid_sampler.families.fast import FastBackward
+from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.fast.division import choose
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.modes import Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.table import Shape
-from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS
+from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS, SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
 from stackproof.ops.struct_layout import Argument, StructLayout, Value
 
@@ -42,7 +42,7 @@ class _Launched:
 
 def launches(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
     """Every interpolation and dtype, on both sides of every threshold, in several layouts."""
-    if not FastBackward().is_among(device.kernel_names, sampler):
+    if not has_lanes(device.kernel_names, sampler):
         return
     for interpolation in sampler.interpolations:
         mode = Mode(interpolation, Padding.ZEROS, align_corners=True)
@@ -62,12 +62,20 @@ def _differences(
         tensors = LAYOUTS[layout](values)
         moved = tensors.each(layout_kept_on("mps"))
         for mask in _MASKS:
-            plan = Planner(_unpacked).plan(tensors, mode, choose(tensors, mode), compute_grad_input=mask[0])
-            planned = [_Launched(one.kernel, one.threads, one.group_size) for one in plan.launches]
+            planned = _planned(tensors, mode, compute_grad_input=mask[0])
             arguments = (moved.grad_output, moved.input, moved.grid, int(mode.interpolation), int(mode.padding))
             seen = _seen(device, partial(operator, *arguments, mode.align_corners, list(mask)))
             if seen != planned:
                 yield f"{layout}, mask {list(mask)}: {_shown(seen)} instead of {_shown(planned)}"
+
+
+def _planned(tensors: SamplerTensors, mode: Mode, *, compute_grad_input: bool) -> list[_Launched]:
+    """Of the hook's kernels; none where it leaves the call to the tree's own."""
+    division = choose(tensors, mode, compute_grad_input=compute_grad_input)
+    if division is None:
+        return []
+    plan = Planner(_unpacked).plan(tensors, mode, division, compute_grad_input=compute_grad_input)
+    return [_Launched(one.kernel, one.threads, one.group_size) for one in plan.launches]
 
 
 class _Unpacked(StructLayout):
@@ -85,7 +93,7 @@ def _seen(device: StandinDevice, call: Callable[[], object]) -> list[_Launched]:
     seen: list[_Launched] = []
 
     def note(dispatch: Dispatch) -> None:
-        if dispatch.kernel.startswith("grid_sampler"):
+        if "_lanes_" in dispatch.kernel or "_channels_last_" in dispatch.kernel:
             seen.append(_Launched(dispatch.kernel, dispatch.grid, dispatch.group))
 
     before, device.before_run = device.before_run, note

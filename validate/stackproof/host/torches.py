@@ -17,7 +17,7 @@ from stackproof.host.headers import prepare_headers
 from stackproof.host.stack import HostStack
 from stackproof.metal.errors import CompileError
 
-SEEN = dict.fromkeys(("2.6", "2.11", "2.13", "2.14"), ("2.11.0", "2.13.0", "2.14.1"))
+SEEN = dict.fromkeys(("2.6", "2.11", "2.13"), ("2.11.0", "2.13.0", "2.14.1"))
 """Versions of torch that the host gates were run with, by the release of the tree (bench/torch_versions.py)."""
 
 

@@ -23,7 +23,7 @@ from stackproof.metal.dialect import dialect_edits
 from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
 from stackproof.metal.places import Places
-from stackproof.metal.sites import number_sites, said_to_diverge
+from stackproof.metal.sites import number_sites, said_to_be_meant
 from stackproof.metal.tokens import TokenStream
 from stackproof.metal.toolchain import INCLUDE, RUNTIME, Toolchain, digest, failure, find_toolchain, headers_digest
 
@@ -319,7 +319,7 @@ def _load(folder: Path, content: Mapping[str, Any], source: Source) -> Build:
         for kernel in content["kernels"]
     )
     sites = tuple((places.here(file), line) for file, line in content["sites"])
-    return Build(folder / "library.so", kernels, sites, said_to_diverge(sites, source.root))
+    return Build(folder / "library.so", kernels, sites, said_to_be_meant(ReportKind.SIMDGROUP_DIVERGENCE.value, sites, source.root))
 
 
 def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:

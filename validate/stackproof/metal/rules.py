@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stackproof.metal.divergence import divergent_calls
 from stackproof.metal.kernels import Kernel, KernelDeclaration
-from stackproof.metal.sites import said_to_diverge
+from stackproof.metal.sites import said_to_be_meant
 from stackproof.metal.tokens import Token, TokenStream
 from stackproof.metal.typecheck import CheckedSource
 
@@ -111,7 +111,10 @@ def host_names(checked: CheckedSource) -> Iterator[RuleFinding]:
 
 
 def dtypes(checked: CheckedSource) -> Iterator[RuleFinding]:
-    """A floating-point dtype that a template is instantiated for, but not in every combination; or no bfloat at all."""
+    """A floating-point dtype that a template is instantiated for, but not in every combination; or no bfloat at all.
+
+    The source may say that a combination is left out on purpose, at the last one of it.
+    """
     families: dict[tuple[str, int], dict[str, dict[str, Kernel]]] = defaultdict(lambda: defaultdict(dict))
     for kernel in checked.kernels:
         arguments = _template_arguments(kernel.declaration.name)
@@ -133,7 +136,8 @@ def dtypes(checked: CheckedSource) -> Iterator[RuleFinding]:
             if missing:
                 last = list(kernels.values())[-1].declaration
                 message = f"{name}<{rest}> is not instantiated for {' and '.join(d for d in _FLOATS if d in missing)}"
-                yield RuleFinding(MISSING_DTYPE, message, last.file, last.line)
+                if not said_to_be_meant(MISSING_DTYPE, {(last.file, last.line)}, checked.source.root):
+                    yield RuleFinding(MISSING_DTYPE, message, last.file, last.line)
 
 
 def _template_arguments(name: str) -> list[str]:
@@ -256,7 +260,7 @@ def divergent_simdgroup(checked: CheckedSource) -> Iterator[RuleFinding]:
     """Simdgroup functions that only some lanes call; the source may say that this is meant."""
     tokens = checked.tokens
     found = [(tokens[at], condition) for at, condition in divergent_calls(tokens)]
-    meant = said_to_diverge({(token.file, token.line) for token, _ in found}, checked.source.root)
+    meant = said_to_be_meant(DIVERGENT_SIMDGROUP, {(token.file, token.line) for token, _ in found}, checked.source.root)
     for token, condition in found:
         if (token.file, token.line) not in meant:
             message = f"{token.text} is called only where `{condition}`, which not all lanes of a simdgroup share"

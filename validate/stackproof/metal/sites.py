@@ -17,8 +17,6 @@ _HOOKS = (
     r"|__metal_host_(?:barrier|simd_barrier|exchange|inactive_lane|atomic)"
 )
 _CALL = re.compile(rf"^(?P<head>.*\bcall .*?@(?:{_HOOKS})\()(?P<arguments>.*?)\)(?P<tail>[^()]*)$", re.MULTILINE)
-_MEANT = "NOLINT(divergent-simdgroup)"
-_MEANT_NEXT = "NOLINTNEXTLINE(divergent-simdgroup)"
 _DEBUG = re.compile(r"!dbg !(\d+)")
 _DECLARE = re.compile(rf"^(declare .*@(?:{_HOOKS})\()(.*?)(\).*)$", re.MULTILINE)
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.MULTILINE)
@@ -69,14 +67,14 @@ def number_sites(ir: str, headers: Path) -> NumberedSites:
     return NumberedSites(text, tuple(numbers))
 
 
-def said_to_diverge(sites: Iterable[tuple[str, int]], root: Path | None) -> frozenset[tuple[str, int]]:
-    """The places whose source says that lanes may stay away from a simdgroup function.
+def said_to_be_meant(rule: str, sites: Iterable[tuple[str, int]], root: Path | None) -> frozenset[tuple[str, int]]:
+    """The places whose source says that what a rule objects to is meant.
 
-    It says so by a comment of clang-tidy's form, ``NOLINT(divergent-simdgroup)`` on the line or
-    ``NOLINTNEXTLINE(divergent-simdgroup)`` on the one above. Comments are no part of a build's key, so the files are
-    read each time; one that is gone says nothing.
+    It says so by a comment of clang-tidy's form, ``NOLINT(rule)`` on the line or ``NOLINTNEXTLINE(rule)`` on the one
+    above. Comments are no part of a build's key, so the files are read each time; one that is gone says nothing.
 
     Args:
+        rule: short name of the rule.
         sites: file and line.
         root: folder that relative names are in.
     """
@@ -89,7 +87,7 @@ def said_to_diverge(sites: Iterable[tuple[str, int]], root: Path | None) -> froz
             except OSError:
                 lines[file] = []
         here, above = (lines[file][n : n + 1] for n in (line - 1, max(line - 2, 0)))
-        if _MEANT in "".join(here) or (line > 1 and _MEANT_NEXT in "".join(above)):
+        if f"NOLINT({rule})" in "".join(here) or (line > 1 and f"NOLINTNEXTLINE({rule})" in "".join(above)):
             found.add((file, line))
     return frozenset(found)
 

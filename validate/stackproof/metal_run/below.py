@@ -103,7 +103,7 @@ class Below:
         return done.kernels if isinstance(done, Done) else ()
 
     def _source(self, task: Task) -> str:
-        return self.setup.sources[task.op].source
+        return self.setup.sources[task.op].path
 
     def _ask(self, tasks: Iterable[Task]) -> None:
         waiting = [task for task in dict.fromkeys(tasks) if task not in self._theirs]

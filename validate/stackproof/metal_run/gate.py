@@ -21,7 +21,7 @@ from stackproof.metal.toolchain import find_toolchain
 from stackproof.metal_run.below import Below, problem_of
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.metal_run.report import ERROR_UNIT, Table, render
-from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write_sources
+from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_op, op_sources, write_sources
 from stackproof.metal_run.worker import CALL_FAILED, PLAIN, RUN_MODES, Done, OpSource, Setup, Task, peak_bytes
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 from stackproof.ops import CaseResult, OpProof, proof_for
@@ -130,8 +130,9 @@ def _run(tasks: Sequence[Task], below: Below) -> Iterator[tuple[Task, Done | Die
 def _brought(context: GateContext, proofs: Sequence[OpProof]) -> Mapping[str, str]:
     """The kernels that the stack brings to the sources of the ops; none where their own compilation will say more."""
     head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
+    paths = {path for proof in proofs for path in op_sources(head, proof)}
     try:
-        return kernels_brought(base, head, sorted({proof.source for proof in proofs}), context.cache / NAME)
+        return kernels_brought(base, head, sorted(paths), context.cache / NAME)
     except CompileError:
         return {}
 
@@ -168,23 +169,17 @@ def written_source(tree: Tree, proof: OpProof, cache: Path) -> OpSource:
     Raises:
         PatchstackError: the tree lacks one of them.
     """
-    root = write_sources(collect_sources(tree, proof.source), cache / NAME)
-    headers = tuple(_header(tree, path) for path in proof.headers)
+    found = collect_op(tree, proof)
+    root = write_sources(found.files, cache / NAME)
     include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
-    return OpSource(root, proof.source, include_dirs, headers)
-
-
-def _header(tree: Tree, path: str) -> bytes:
-    text = tree.read(path)
-    if text is None:
-        raise PatchstackError("the tree does not have this header", where=path, expected="the parameters of an op")
-    return text
+    return OpSource(root, found.source, include_dirs, found.headers, proof.source)
 
 
 def _tasks(proofs: Sequence[OpProof], sources: Mapping[str, OpSource], options: Mapping[str, Any]) -> Iterator[Task]:
     run_modes = tuple(options.get("run_modes") or RUN_MODES)
     # Ops of one file share its library, and two processes would compile it at the same time.
-    compiled_by = {sources[proof.op].source: proof for proof in sorted(proofs, key=lambda one: one.compares_with_base)}
+    ordered = sorted(proofs, key=lambda one: one.compares_with_base)
+    compiled_by = {(sources[proof.op].root, sources[proof.op].source): proof for proof in ordered}
     for run_mode in run_modes:
         for proof in compiled_by.values():
             yield Task(proof.op, run_mode)
@@ -200,7 +195,7 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
     if isinstance(answer, Died):
         collected.cases += task.unit.cases if task.unit else 0
         collected.failed += task.unit.cases if task.unit else 0
-        collected.findings.append(Finding(f"{task.label}: {answer.reason}", path=source.source, rule="crash"))
+        collected.findings.append(Finding(f"{task.label}: {answer.reason}", path=source.path, rule="crash"))
         return
     results = [result for result in answer.results if not result.skipped]
     collected.findings += [_skipped(task, result, source) for result in answer.results if result.skipped]
@@ -215,17 +210,17 @@ def _collect(collected: _Collected, task: Task, answer: Done | Died, source: OpS
     for result in results:
         if result.problems:
             collected.failed += 1
-            collected.findings.append(problem_of(task, result, source.source))
+            collected.findings.append(problem_of(task, result, source.path))
         if result.note:
             note = f"{task.op}, {result.mode}, {result.dtype}: {result.note} ({result.case})"
-            collected.findings.append(Finding(note, path=source.source, rule="worse-before", fails=False))
+            collected.findings.append(Finding(note, path=source.path, rule="worse-before", fails=False))
     if task.run_mode == PLAIN:
         collected.results.setdefault(task.op, []).extend(results)
 
 
 def _skipped(task: Task, result: CaseResult, source: OpSource) -> Finding:
     message = f"{task.op}: {result.skipped}: not compared"
-    return Finding(message, path=source.source, rule="not-compared", fails=False)
+    return Finding(message, path=source.path, rule="not-compared", fails=False)
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -9,15 +9,60 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchstack.errors import PatchstackError
 from patchstack.git import Tree
+from stackproof.ops.model import OpProof
 
 # Where PyTorch's build looks for `#include <...>`, relative to the top of the tree.
 INCLUDE_FOLDERS = ("aten/src", "")
 
+JOINED = "joined.metal"
+"""Includes all sources of an op that has several, at the top of the folder."""
+
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*(?:include|import)[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class OpFiles:
+    """What of a tree an op's kernels are compiled from.
+
+    Attributes:
+        source: the file to compile: the op's own, or :data:`JOINED`.
+        files: content by path, of all that it includes.
+        headers: text of the proof's headers, in its order, those that the tree has.
+    """
+
+    source: str
+    files: Mapping[str, bytes]
+    headers: tuple[bytes, ...]
+
+
+def op_sources(tree: Tree, proof: OpProof) -> tuple[str, ...]:
+    """The ``.metal`` files of an op: its own, and those beside it that the tree has."""
+    return (proof.source, *(path for path in proof.beside if path.endswith(".metal") and tree.exists(path)))
+
+
+def collect_op(tree: Tree, proof: OpProof) -> OpFiles:
+    """The sources of an op: its own, and those beside it that the tree has.
+
+    Raises:
+        PatchstackError: the tree lacks the op's own source or header.
+    """
+    for path in proof.headers:
+        if not tree.exists(path):
+            raise PatchstackError("the tree does not have this header", where=path, expected="the parameters of an op")
+    sources = op_sources(tree, proof)
+    files = {path: text for source in sources for path, text in collect_sources(tree, source).items()}
+    beside = [path for path in proof.beside if not path.endswith(".metal") and tree.exists(path)]
+    headers = [*proof.headers, *beside]
+    texts = tuple(tree.read(path) or b"" for path in headers)
+    if len(sources) == 1:
+        return OpFiles(proof.source, files, texts)
+    joined = "".join(f'#include "{source}"\n' for source in sources)
+    return OpFiles(JOINED, {**files, JOINED: joined.encode()}, texts)
 
 
 def collect_sources(tree: Tree, source: str) -> dict[str, bytes]:

@@ -49,9 +49,10 @@ class OpSource:
 
     Attributes:
         root: folder that stands for the top of the tree.
-        source: the ``.metal`` file, relative to ``root``.
+        source: the ``.metal`` file to compile, relative to ``root``.
         include_dirs: folders to look for includes in.
         headers: text of the headers that the proof asked for.
+        path: the op's own source in the tree, for findings about no line.
         before: the same of the commit below the stack; ``None`` where it is not asked for, or not there.
     """
 
@@ -59,6 +60,7 @@ class OpSource:
     source: str
     include_dirs: tuple[Path, ...]
     headers: tuple[bytes, ...]
+    path: str
     before: OpSource | None = None
 
 
@@ -135,11 +137,11 @@ class Setup:
                 return Done(kernels=self._listed(task))
             results, findings = self._run(task, counts)
         except PatchstackError as error:
-            findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].source, rule=CALL_FAILED),)
+            findings = (Finding(f"{task.label}: {error}", path=self.sources[task.op].path, rule=CALL_FAILED),)
         except Exception as error:  # whatever a kernel call raises is a finding, the other units still run
             details = {"traceback": traceback.format_exc()}
             message = f"{task.label}: {type(error).__name__}: {error}"
-            findings = (Finding(message, path=self.sources[task.op].source, rule=CALL_FAILED, details=details),)
+            findings = (Finding(message, path=self.sources[task.op].path, rule=CALL_FAILED, details=details),)
         return Done(results, findings, time.monotonic() - started, current_process().name, peak_bytes(), counts=counts)
 
     def _run(self, task: Task, counts: Launches) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
@@ -250,7 +252,7 @@ def is_theirs(report: Report, root: Path) -> bool:
 def _diagnosed(error: CompileError, source: OpSource) -> tuple[Finding, ...]:
     errors = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"]
     if not errors:
-        return (Finding(str(error), path=source.source, rule="compile"),)
+        return (Finding(str(error), path=source.path, rule="compile"),)
     return tuple(
         Finding(diagnostic.message, path=_in_tree(diagnostic.file, source.root), line=diagnostic.line, rule="compile")
         for diagnostic in errors

@@ -41,7 +41,7 @@ class Kernels:
 
     Attributes:
         library: the compiled kernels of the op's source.
-        headers: text of the headers that :attr:`OpProof.headers` names, in that order.
+        headers: text of the headers of :attr:`OpProof.headers` and :attr:`OpProof.beside`, in that order.
         mark_undefined: told of tensors that the next kernel must write before it reads them, for the detectors.
         before: the same of the commit below the stack, for proofs that ask for it and where that commit has it.
     """
@@ -103,12 +103,14 @@ class OpProof(Protocol):
         op: aten name of the op.
         source: the ``.metal`` file in the tree that holds its kernels.
         headers: files in the tree whose text the proof reads.
+        beside: further ``.metal`` files and headers of the op, in trees that have them; compiled with ``source``.
         compares_with_base: some cases need the kernels of the commit below the stack.
     """
 
     op: str
     source: str
     headers: tuple[str, ...]
+    beside: tuple[str, ...]
     compares_with_base: bool
 
     def units(self, *, full: bool) -> Sequence[WorkUnit]:

@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from stackproof.ops.grid_sampler.families.lanes import has_lanes, run_lanes, takes
 from stackproof.ops.grid_sampler.families.model import POSITIONS_PER_LAUNCH, BackwardCall, ForwardCall, Outputs
 from stackproof.ops.grid_sampler.families.registry import BACKWARD, FORWARD, family_of
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
@@ -45,7 +46,8 @@ class HostBackward(_HostFunction):
     """The backward's host function over one library of kernels.
 
     Attributes:
-        zeros: makes the float buffer for ``grad_input``; for sizes that exist as address space only.
+        zeros: makes the float buffer for ``grad_input``; for sizes that exist as address space only. Calls that the
+            hook of the fast backward takes make their own.
     """
 
     def __init__(
@@ -59,9 +61,14 @@ class HostBackward(_HostFunction):
         super().__init__(kernels, always_wide=always_wide, positions_per_launch=positions_per_launch)
         self.zeros = zeros
 
-    def splits_launches(self, sampler: Sampler) -> bool:
+    def splits_launches(self, tensors: SamplerTensors, mode: Mode) -> bool:
         """Whether a grid with more positions than a launch takes gets several."""
-        return family_of(BACKWARD, self._names, sampler).splits_launches
+        sampler = Sampler(tensors.dims)
+        return self._is_hooked(tensors, mode, True) or family_of(BACKWARD, self._names, sampler).splits_launches
+
+    def _is_hooked(self, tensors: SamplerTensors, mode: Mode, compute_grad_input: bool) -> bool:
+        has = has_lanes(self._names, Sampler(tensors.dims)) and not self.always_wide
+        return has and takes(tensors, mode, compute_grad_input=compute_grad_input)
 
     def run(self, tensors: SamplerTensors, mode: Mode, *, mask: tuple[bool, bool]) -> Outputs:
         """Both gradients, as the host function computes them; ``grad_grid`` always, whatever the mask.
@@ -77,19 +84,19 @@ class HostBackward(_HostFunction):
         grad_grid = torch.full(tensors.grid.shape, torch.nan, dtype=tensors.grid.dtype)  # what is not written shows
         if 0 in (tensors.grad_output.numel(), tensors.input.numel()):
             return Outputs(torch.zeros_like(tensors.input) if mask[0] else None, grad_grid.zero_())
-        family = family_of(BACKWARD, self._names, Sampler(tensors.dims))
-        return family.run(
-            BackwardCall(
-                self._kernels,
-                tensors,
-                mode,
-                self.always_wide,
-                self.positions_per_launch,
-                grad_grid,
-                mask[0],
-                self.zeros,
-            )
+        call = BackwardCall(
+            self._kernels,
+            tensors,
+            mode,
+            self.always_wide,
+            self.positions_per_launch,
+            grad_grid,
+            mask[0],
+            self.zeros,
         )
+        if self._is_hooked(tensors, mode, mask[0]):
+            return run_lanes(call)
+        return family_of(BACKWARD, self._names, Sampler(tensors.dims)).run(call)
 
 
 class HostForward(_HostFunction):
@@ -101,9 +108,9 @@ class HostForward(_HostFunction):
 
     used_wide = False
 
-    def splits_launches(self, sampler: Sampler) -> bool:
+    def splits_launches(self, tensors: SamplerTensors, mode: Mode) -> bool:
         """Whether a grid with more positions than a launch takes gets several."""
-        return family_of(FORWARD, self._names, sampler).splits_launches
+        return family_of(FORWARD, self._names, Sampler(tensors.dims)).splits_launches
 
     def run(self, tensors: SamplerTensors, mode: Mode, output: Tensor | None = None) -> Tensor:
         """The samples, as the host function computes them.

@@ -30,6 +30,7 @@ class SamplerProof(ABC):
 
     source = f"{_KERNELS}/GridSampler.metal"
     headers = (f"{_KERNELS}/GridSampler.h",)
+    beside = (f"{_KERNELS}/GridSamplerLanes.metal", f"{_KERNELS}/GridSamplerLanes.h")
     outputs: ClassVar[tuple[str, ...]]
     layouts: ClassVar[tuple[str, ...]]
     masks: ClassVar[tuple[Mask, ...]] = ()

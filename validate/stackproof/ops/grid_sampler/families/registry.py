@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
-from stackproof.ops.grid_sampler.families.fast import FastBackward
 from stackproof.ops.grid_sampler.families.model import BackwardFamily, ForwardFamily
 from stackproof.ops.grid_sampler.families.narrow import NarrowForward
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, SeriesForward
@@ -15,7 +14,7 @@ from stackproof.ops.grid_sampler.modes import Sampler
 F = TypeVar("F", BackwardFamily, ForwardFamily)
 
 # A tree may still hold kernels that its host functions no longer launch: the newest family comes first.
-BACKWARD: Sequence[BackwardFamily] = (FastBackward(), SeriesBackward(), UpstreamBackward())
+BACKWARD: Sequence[BackwardFamily] = (SeriesBackward(), UpstreamBackward())
 FORWARD: Sequence[ForwardFamily] = (SeriesForward(), UpstreamForward(), NarrowForward())
 
 

@@ -57,7 +57,7 @@ class _SeriesFamily:
 class SeriesBackward(_SeriesFamily):
     """Implements :class:`BackwardFamily`."""
 
-    params = "GridSamplerBackwardParams"
+    params = "GridSamplerGradientParams"
 
     def is_among(self, names: Collection[str], sampler: Sampler) -> bool:
         return is_named(names, sampler.backward, wide=True)

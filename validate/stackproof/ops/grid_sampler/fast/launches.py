@@ -1,8 +1,8 @@
 """The launches that one call of the fast backward is made of, in order, with their buffers.
 
 Both users take them from here: the mirror of the host function, which proves the kernels on CPU tensors, and the
-passes that are timed or counted on any device. They follow ``grid_sampler_gradients`` of the series' layer
-``grid_sampler_fast_backward``; a test compares the kernels and grids that this launches with those that it launches.
+passes that are timed or counted on any device. They follow ``GridSamplerLanes.mm``; a test compares the kernels and
+grids that this launches with those that it launches.
 """
 
 from __future__ import annotations
@@ -15,23 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler.families.model import INT32_MAX, largest_offset
 from stackproof.ops.grid_sampler.fast.division import (
     SEPARATE_ZEROS_BYTES,
     THREADS_PER_LAUNCH,
     Division,
-    turn_channels,
-    turn_name,
+    transpose_channels,
+    transpose_name,
 )
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.struct_layout import Argument, StructLayout, Value
+from stackproof.ops.struct_layout import StructLayout, Value
 
 GROUP = 128
-TURN_GROUP = 256
-TURN_PIXELS = 64
-NEAREST_CHANNELS = 8
-"""Channels of a thread where threads share a position's channels."""
+TRANSPOSE_GROUP = 256
+TRANSPOSE_PIXELS = 64
 
 Layouts = Callable[..., StructLayout]
 """The layout of a struct, by its name and template arguments."""
@@ -62,14 +59,6 @@ class Zero:
 
 
 @dataclass(frozen=True)
-class Round:
-    """Copy a tensor to one of another dtype, by PyTorch's own function."""
-
-    target: Tensor
-    source: Tensor
-
-
-@dataclass(frozen=True)
 class Plan:
     """All of one call.
 
@@ -80,7 +69,7 @@ class Plan:
         sums: what ``grad_input`` is added to; where it is not asked for, what is bound in its place.
     """
 
-    steps: tuple[Launch | Zero | Round, ...]
+    steps: tuple[Launch | Zero, ...]
     grad_input: Tensor | None
     grad_grid: Tensor
     sums: Tensor
@@ -97,16 +86,12 @@ class Planner:
 
     Attributes:
         layouts: of the kernels' parameters.
-        always_wide: take 64-bit offsets where a thread has a position, needed or not.
         threads_per_launch: at most so many threads in a launch, but for one threadgroup's.
-        empty: makes the memory that a thread per position sums ``grad_input`` in, from a size.
         zeroes_apart: the sums are zeroed by a launch of its own; by their size if nothing is said.
     """
 
     layouts: Layouts
-    always_wide: bool = False
     threads_per_launch: int = THREADS_PER_LAUNCH
-    empty: Callable[[Sequence[int]], Tensor] | None = None
     zeroes_apart: bool | None = None
 
     def plan(
@@ -129,85 +114,49 @@ class Planner:
         """
         if grad_grid is None:
             grad_grid = torch.full(tensors.grid.shape, torch.nan, dtype=tensors.grid.dtype, device=tensors.grid.device)
-        if mode.interpolation is Interpolation.NEAREST and not compute_grad_input:
-            return Plan((Zero(grad_grid),), None, grad_grid, tensors.grid.new_zeros(1, dtype=torch.float32))
-        by_kind = self._by_lanes if division.lanes else self._by_positions
-        return by_kind(tensors, mode, division, compute_grad_input, grad_grid)
-
-    def _by_positions(
-        self, tensors: SamplerTensors, mode: Mode, division: Division, compute_grad_input: bool, grad_grid: Tensor
-    ) -> Plan:
-        size = tensors.input.shape
-        sums = self.empty(size) if self.empty and compute_grad_input else _sums(size, tensors, compute_grad_input)
-        values = _params(tensors, mode, sums if compute_grad_input else None)
-        is_nearest = mode.interpolation is Interpolation.NEAREST
-        chunks = -(-tensors.input.shape[1] // NEAREST_CHANNELS) if is_nearest else 1
-        offsets = largest_offset(tensors.grad_output, tensors.input, tensors.grid, grad_grid, sums)
-        wide = self.always_wide or offsets > INT32_MAX
-        name = division.kernel_name(Sampler(tensors.dims), mode.interpolation, tensors.input.dtype, wide=wide)
-        buffers = (sums, grad_grid, tensors.grad_output, tensors.input, tensors.grid)
-        launches = [
-            Launch(
-                name,
-                (*buffers, self._packed(tensors, values, first, wide=wide)),
-                (-(-count // GROUP) * GROUP, chunks, 1),
-                (GROUP, 1, 1),
-            )
-            for first, count in self._parts(tensors.positions, division)
-        ]
-        if not compute_grad_input:
-            return Plan(tuple(launches), None, grad_grid, sums)
-        if tensors.input.dtype is torch.float32:
-            return Plan((Zero(sums), *launches), sums, grad_grid, sums)
-        grad_input = torch.empty(tensors.input.shape, dtype=tensors.input.dtype, device=tensors.input.device)
-        return Plan((Zero(sums), *launches, Round(grad_input, sums)), grad_input, grad_grid, sums)
-
-    def _by_lanes(
-        self, tensors: SamplerTensors, mode: Mode, division: Division, compute_grad_input: bool, grad_grid: Tensor
-    ) -> Plan:
         tensors, stride = with_even_rows(tensors)
         values, dtype = tensors.input, tensors.input.dtype
         images, channels = values.shape[:2]
         pixels = values.shape[2:].numel()
         sums = _sums((images, pixels, channels), tensors, compute_grad_input)
-        steps: list[Launch | Zero | Round] = []
-        turned = values
+        steps: list[Launch | Zero] = []
+        channels_last = values
         zeroes = False
         if mode.interpolation is not Interpolation.NEAREST:
             last = torch.channels_last if tensors.dims == 2 else torch.channels_last_3d
             if values.is_contiguous() and not values.is_contiguous(memory_format=last):
-                turned = torch.empty((images, pixels, channels), dtype=dtype, device=values.device)
+                channels_last = torch.empty((images, pixels, channels), dtype=dtype, device=values.device)
                 zeroes = compute_grad_input and not self._zeroes_apart(values)
-                bound = sums if compute_grad_input else turned.view(-1)
-                steps.append(self._turn("to", dtype, (turned, bound, values), tensors, zeroes))
+                bound = sums if compute_grad_input else channels_last.view(-1)
+                steps.append(self._transpose("to", dtype, (channels_last, bound, values), tensors, zeroes))
             else:
-                turned = values.contiguous(memory_format=last)
+                channels_last = values.contiguous(memory_format=last)
         if compute_grad_input and not zeroes:
             steps.insert(0, Zero(sums))
-        params = _params(tensors, mode, sums if compute_grad_input else None, dense=True)
+        params = _params(tensors, mode, compute_grad_input)
         params["grad_output_strides"] = (*tensors.grad_output.stride()[:-1], stride)
-        name = division.kernel_name(Sampler(tensors.dims), mode.interpolation, dtype, wide=False)
+        name = division.kernel_name(Sampler(tensors.dims), mode.interpolation, dtype)
         for first, count in self._parts(tensors.grid.shape[1:-1].numel(), division):
-            packed = self._packed(tensors, params, first, wide=False)
+            packed = self._packed(tensors, params, first)
             grid = (-(-count // division.tile) * GROUP, images, 1)
-            buffers = (sums, grad_grid, tensors.grad_output, turned, tensors.grid, packed)
+            buffers = (sums, grad_grid, tensors.grad_output, channels_last, tensors.grid, packed)
             steps.append(Launch(name, buffers, grid, (GROUP, 1, 1)))
         if not compute_grad_input:
             return Plan(tuple(steps), None, grad_grid, sums)
         grad_input = torch.empty(values.shape, dtype=dtype, device=values.device)
-        steps.append(self._turn("from", dtype, (grad_input, sums), tensors, False))
+        steps.append(self._transpose("from", dtype, (grad_input, sums), tensors, False))
         return Plan(tuple(steps), grad_input, grad_grid, sums)
 
-    def _turn(
+    def _transpose(
         self, way: str, dtype: torch.dtype, buffers: tuple[Tensor, ...], tensors: SamplerTensors, zeroes: bool
     ) -> Launch:
         images, channels = tensors.input.shape[:2]
         pixels = tensors.input.shape[2:].numel()
         params: dict[str, Value] = {"channels": channels, "pixels": pixels, "zeroes_sums": zeroes}
-        tile = turn_channels(channels)
-        threads = (-(-pixels // TURN_PIXELS) * TURN_GROUP, -(-channels // tile), images)
-        packed = self.layouts("GridSamplerTurnParams").pack(params)
-        return Launch(turn_name(way, dtype, channels), (*buffers, packed), threads, (TURN_GROUP, 1, 1))
+        tile = transpose_channels(channels)
+        threads = (-(-pixels // TRANSPOSE_PIXELS) * TRANSPOSE_GROUP, -(-channels // tile), images)
+        packed = self.layouts("GridSamplerTransposeParams").pack(params)
+        return Launch(transpose_name(way, dtype, channels), (*buffers, packed), threads, (TRANSPOSE_GROUP, 1, 1))
 
     def _zeroes_apart(self, values: Tensor) -> bool:
         if self.zeroes_apart is not None:
@@ -220,9 +169,8 @@ class Planner:
         for first in range(0, positions, at_once):
             yield first, min(positions - first, at_once)
 
-    def _packed(self, tensors: SamplerTensors, values: dict[str, Value], first: int, *, wide: bool) -> bytes:
-        index: Argument = "int64_t" if wide else "int32_t"
-        layout = self.layouts("GridSamplerGradientParams", tensors.dims + 2, index)
+    def _packed(self, tensors: SamplerTensors, values: dict[str, Value], first: int) -> bytes:
+        layout = self.layouts("GridSamplerLanesParams", tensors.dims + 2, "int32_t")
         return layout.pack({**values, "first_position": first})
 
 
@@ -232,19 +180,16 @@ def _sums(size: Sequence[int], tensors: SamplerTensors, compute_grad_input: bool
     return torch.empty(tuple(size), device=device) if compute_grad_input else torch.zeros(1, device=device)
 
 
-def _params(tensors: SamplerTensors, mode: Mode, sums: Tensor | None, *, dense: bool = False) -> dict[str, Value]:
-    """Values of all fields but ``first_position``; ``dense`` sums are not asked for their strides."""
-    strides = (0,) * tensors.input.dim() if sums is None or dense else sums.stride()
+def _params(tensors: SamplerTensors, mode: Mode, compute_grad_input: bool) -> dict[str, Value]:
+    """Values of all fields but ``first_position``."""
     return {
         "grad_output_sizes": tensors.grad_output.shape,
         "grad_output_strides": tensors.grad_output.stride(),
         "input_sizes": tensors.input.shape,
-        "input_strides": tensors.input.stride(),
         "grid_strides": tensors.grid.stride(),
-        "grad_input_strides": strides,
         "padding_mode": int(mode.padding),
         "align_corners": mode.align_corners,
-        "compute_grad_input": sums is not None,
+        "compute_grad_input": compute_grad_input,
     }
 
 

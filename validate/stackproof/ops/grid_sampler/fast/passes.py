@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from stackproof.ops.grid_sampler.fast.launches import Launch, Plan, Round, Zero
+from stackproof.ops.grid_sampler.fast.launches import Launch, Plan, Zero
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
@@ -126,11 +126,8 @@ def pass_of(library: Library, plan: Plan) -> Pass:
     return Pass(tuple(_bound(library, step) for step in plan.steps), plan.grad_input, plan.grad_grid)
 
 
-def _bound(library: Library, step: Launch | Zero | Round) -> Step:
+def _bound(library: Library, step: Launch | Zero) -> Step:
     if isinstance(step, Zero):
         zeroed = step.tensor
         return lambda: zeroed.zero_()
-    if isinstance(step, Round):
-        target, source = step.target, step.source
-        return lambda: target.copy_(source)
     return bind(library, step.kernel, *step.arguments, threads=step.threads, group_size=step.group_size)

@@ -8,7 +8,7 @@
 // and kernel share. `idx_type_t` is wide enough for the largest offset into any
 // of the tensors; sizes and strides count elements.
 template <unsigned N = 4, typename idx_type_t = int32_t>
-struct GridSamplerBackwardParams {
+struct GridSamplerGradientParams {
   ::c10::metal::array<idx_type_t, N> grad_output_sizes;
   ::c10::metal::array<idx_type_t, N> grad_output_strides;
   ::c10::metal::array<idx_type_t, N> input_sizes;

@@ -85,10 +85,10 @@ static void check_grid_sampler_arguments(const char* op,
   }
 }
 
-static void check_grid_sampler_grad_output(const char* op,
-                                           const Tensor& grad_output,
-                                           const Tensor& input,
-                                           const Tensor& grid) {
+static void check_grid_sampler_gradient(const char* op,
+                                        const Tensor& grad_output,
+                                        const Tensor& input,
+                                        const Tensor& grid) {
   TORCH_CHECK(grad_output.scalar_type() == input.scalar_type(),
               op,
               ": expected grad_output and input to have the same type, but got ",
@@ -185,7 +185,7 @@ static void grid_sampler_backward_mps_impl(const char* op,
                                            GridSamplerInterpolation interpolation_mode,
                                            GridSamplerPadding padding_mode,
                                            bool align_corners) {
-  GridSamplerBackwardParams<N, idx_type_t> params{};
+  GridSamplerGradientParams<N, idx_type_t> params{};
   params.grad_output_sizes = grid_sampler_dims<N, idx_type_t>(grad_output.sizes());
   params.grad_output_strides = grid_sampler_dims<N, idx_type_t>(grad_output.strides());
   params.input_sizes = grid_sampler_dims<N, idx_type_t>(input.sizes());
@@ -213,7 +213,7 @@ static std::tuple<Tensor, Tensor> grid_sampler_backward_mps(const char* op,
                                                             bool align_corners,
                                                             bool compute_grad_input) {
   check_grid_sampler_arguments(op, input, grid, interpolation_mode, padding_mode);
-  check_grid_sampler_grad_output(op, grad_output, input, grid);
+  check_grid_sampler_gradient(op, grad_output, input, grid);
   Tensor grad_input;
   if (compute_grad_input) {
     // Summed in float for every dtype, rounded once below.

@@ -1,6 +1,5 @@
 // What lands are the fragments between the marker lines, in the file that trees
-// of after April 2026 have; `grid_windows` of the overlay's own
-// GridSampler.metal goes before them.
+// with upstream's backward have. It includes GridSamplerWindow.h.
 
 // fragment: grid_sample
 // One channel of a sample: the sum of its pixels, each with its weight.

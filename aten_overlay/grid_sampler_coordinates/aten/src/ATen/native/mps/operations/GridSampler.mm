@@ -58,6 +58,93 @@ static void grid_sampler_forward_mps(const char* op,
 }
 // end fragment
 
+// fragment: grid_sampler_gradients
+static std::tuple<Tensor, Tensor> grid_sampler_2d_gradients(const Tensor& grad_output,
+                                                            const Tensor& input,
+                                                            const Tensor& grid,
+                                                            int64_t interpolation_mode,
+                                                            int64_t padding_mode,
+                                                            bool align_corners,
+                                                            bool compute_grad_input) {
+  constexpr auto op = "grid_sampler_2d_backward";
+  const auto interpolation = static_cast<GridSamplerInterpolation>(interpolation_mode);
+  const auto padding = static_cast<GridSamplerPadding>(padding_mode);
+  const bool is_nearest = interpolation == GridSamplerInterpolation::Nearest;
+  // Summed in float for every dtype, rounded once below.
+  auto grad_input = compute_grad_input ? at::zeros_like(input, kFloat, LEGACY_CONTIGUOUS_MEMORY_FORMAT) : Tensor();
+  // Without channels there is nothing to sum, but grad_grid has elements all the same.
+  auto grad_grid = is_nearest || grad_output.numel() == 0 ? at::zeros_like(grid, LEGACY_CONTIGUOUS_MEMORY_FORMAT)
+                                                          : at::empty_like(grid, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
+
+  if (grad_output.numel() != 0) {
+    const bool i32 = grid_sampler_fits_32_bits({grad_output, input, grid, grad_input, grad_grid});
+    // Only the bicubic kernels are made for one padding each.
+    const auto suffix = fmt::format(
+        "{}{}_{}",
+        interpolation == GridSamplerInterpolation::Bicubic ? fmt::format("{}_", padding_to_string(padding)) : "",
+        i32 ? "i32" : "i64",
+        scalarToMetalTypeString(input));
+    const auto threads = MTLSizeMake(grid.numel() / grid.size(3), 1, 1);
+    const auto run = [&](auto idx_tag) {
+      const GridSamplerBackwardParams<4, decltype(idx_tag)> params(
+          grad_output, input, grid, grad_input, grad_grid, align_corners, padding, interpolation);
+      const auto kernel = [&](const char* gradient) {
+        return fmt::format("{}_{}_{}_{}", op, interp_to_string(interpolation), gradient, suffix);
+      };
+      if (grad_input.defined()) {
+        run_grid_sampler(kernel("input"), {grad_input, grad_output, grid}, params, threads);
+      }
+      if (!is_nearest) {
+        run_grid_sampler(kernel("grid"), {grad_grid, grad_output, input, grid}, params, threads);
+      }
+    };
+    i32 ? run(int32_t{}) : run(int64_t{});
+  }
+
+  if (grad_input.defined()) {
+    grad_input = grad_input.to(input.scalar_type());
+  }
+  return std::make_tuple(std::move(grad_input), std::move(grad_grid));
+}
+
+static std::tuple<Tensor, Tensor> grid_sampler_3d_gradients(const Tensor& grad_output,
+                                                            const Tensor& input,
+                                                            const Tensor& grid,
+                                                            int64_t interpolation_mode,
+                                                            int64_t padding_mode,
+                                                            bool align_corners,
+                                                            bool compute_grad_input) {
+  constexpr auto op = "grid_sampler_3d_backward";
+  const auto interpolation = static_cast<GridSamplerInterpolation>(interpolation_mode);
+  const auto padding = static_cast<GridSamplerPadding>(padding_mode);
+  const bool is_nearest = interpolation == GridSamplerInterpolation::Nearest;
+  // Summed in float for every dtype, rounded once below.
+  auto grad_input = compute_grad_input ? at::zeros_like(input, kFloat) : Tensor();
+  // Always there, as on CPU and CUDA and in 2D; without channels there is nothing to sum.
+  auto grad_grid = is_nearest || grad_output.numel() == 0 ? at::zeros_like(grid, MemoryFormat::Contiguous)
+                                                          : at::empty_like(grid, MemoryFormat::Contiguous);
+
+  if (grad_output.numel() != 0 && (compute_grad_input || !is_nearest)) {
+    const bool i32 = grid_sampler_fits_32_bits({grad_output, input, grid, grad_input, grad_grid});
+    const auto kernel = fmt::format("{}_{}_{}", op, i32 ? "i32" : "i64", scalarToMetalTypeString(input));
+    const auto threads = MTLSizeMake(grid.size(3), grid.size(2) * grid.size(1), grid.size(0));
+    // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
+    const auto& grad_input_slot = grad_input.defined() ? grad_input : grad_grid;
+    const auto run = [&](auto idx_tag) {
+      const GridSamplerBackwardParams<5, decltype(idx_tag)> params(
+          grad_output, input, grid, grad_input, grad_grid, align_corners, padding, interpolation);
+      run_grid_sampler(kernel, {grad_output, input, grid, grad_input_slot, grad_grid}, params, threads);
+    };
+    i32 ? run(int32_t{}) : run(int64_t{});
+  }
+
+  if (grad_input.defined()) {
+    grad_input = grad_input.to(input.scalar_type());
+  }
+  return std::make_tuple(std::move(grad_input), std::move(grad_grid));
+}
+// end fragment
+
 } // namespace mps
 
 // fragment: grid_sampler_2d_mps
@@ -116,52 +203,31 @@ std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_outpu
                                                         int64_t _padding_mode,
                                                         bool align_corners,
                                                         std::array<bool, 2> output_mask) {
-  using namespace mps;
-  constexpr auto op = "grid_sampler_2d_backward";
   check_grid_sampler_common(input, grid);
   check_grid_sampler_2d(input, grid);
-  check_grid_sampler_arguments(op, input, grid, _interpolation_mode, _padding_mode);
-  check_grid_sampler_grad_output(op, grad_output, input, grid);
+  mps::check_grid_sampler_arguments("grid_sampler_2d_backward", input, grid, _interpolation_mode, _padding_mode);
+  mps::check_grid_sampler_gradient("grid_sampler_2d_backward", grad_output, input, grid);
+  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
+  return mps::grid_sampler_2d_gradients(
+      grad_output, input, grid, _interpolation_mode, _padding_mode, align_corners, output_mask[0]);
+}
+// end fragment
 
-  const auto interpolation_mode = static_cast<GridSamplerInterpolation>(_interpolation_mode);
-  const auto padding_mode = static_cast<GridSamplerPadding>(_padding_mode);
-  const bool is_nearest = interpolation_mode == GridSamplerInterpolation::Nearest;
-  // Summed in float for every dtype, rounded once below.
-  auto grad_input = output_mask[0] ? at::zeros_like(input, kFloat, LEGACY_CONTIGUOUS_MEMORY_FORMAT) : Tensor();
-  // Without channels there is nothing to sum, but grad_grid has elements all the same.
-  auto grad_grid = is_nearest || grad_output.numel() == 0 ? at::zeros_like(grid, LEGACY_CONTIGUOUS_MEMORY_FORMAT)
-                                                          : at::empty_like(grid, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
-
-  if (grad_output.numel() != 0) {
-    const bool i32 = grid_sampler_fits_32_bits({grad_output, input, grid, grad_input, grad_grid});
-    // Only the bicubic kernels are made for one padding each.
-    const auto suffix = fmt::format("{}{}_{}",
-                                    interpolation_mode == GridSamplerInterpolation::Bicubic
-                                        ? fmt::format("{}_", padding_to_string(padding_mode))
-                                        : "",
-                                    i32 ? "i32" : "i64",
-                                    scalarToMetalTypeString(input));
-    const auto threads = MTLSizeMake(grid.numel() / grid.size(3), 1, 1);
-    const auto run = [&](auto idx_tag) {
-      const GridSamplerBackwardParams<4, decltype(idx_tag)> params(
-          grad_output, input, grid, grad_input, grad_grid, align_corners, padding_mode, interpolation_mode);
-      const auto kernel = [&](const char* gradient) {
-        return fmt::format("{}_{}_{}_{}", op, interp_to_string(interpolation_mode), gradient, suffix);
-      };
-      if (grad_input.defined()) {
-        run_grid_sampler(kernel("input"), {grad_input, grad_output, grid}, params, threads);
-      }
-      if (!is_nearest) {
-        run_grid_sampler(kernel("grid"), {grad_grid, grad_output, input, grid}, params, threads);
-      }
-    };
-    i32 ? run(int32_t{}) : run(int64_t{});
-  }
-
-  if (grad_input.defined()) {
-    grad_input = grad_input.to(input.scalar_type());
-  }
-  return std::make_tuple(std::move(grad_input), std::move(grad_grid));
+// Trees with a shared check of grad_output.
+// fragment: grid_sampler_2d_backward_mps_checked
+std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_output,
+                                                        const Tensor& input,
+                                                        const Tensor& grid,
+                                                        int64_t _interpolation_mode,
+                                                        int64_t _padding_mode,
+                                                        bool align_corners,
+                                                        std::array<bool, 2> output_mask) {
+  check_grid_sampler_2d_backward(input, grid, grad_output);
+  mps::check_grid_sampler_arguments("grid_sampler_2d_backward", input, grid, _interpolation_mode, _padding_mode);
+  mps::check_grid_sampler_gradient("grid_sampler_2d_backward", grad_output, input, grid);
+  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
+  return mps::grid_sampler_2d_gradients(
+      grad_output, input, grid, _interpolation_mode, _padding_mode, align_corners, output_mask[0]);
 }
 // end fragment
 
@@ -173,40 +239,31 @@ std::tuple<Tensor, Tensor> grid_sampler_3d_backward_mps(const Tensor& grad_outpu
                                                         int64_t padding_mode,
                                                         bool align_corners,
                                                         std::array<bool, 2> output_mask) {
-  using namespace mps;
-  constexpr auto op = "grid_sampler_3d_backward";
   check_grid_sampler_common(input, grid);
   check_grid_sampler_3d(input, grid, interpolation_mode);
-  check_grid_sampler_arguments(op, input, grid, interpolation_mode, padding_mode);
-  check_grid_sampler_grad_output(op, grad_output, input, grid);
+  mps::check_grid_sampler_arguments("grid_sampler_3d_backward", input, grid, interpolation_mode, padding_mode);
+  mps::check_grid_sampler_gradient("grid_sampler_3d_backward", grad_output, input, grid);
+  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
+  return mps::grid_sampler_3d_gradients(
+      grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
+}
+// end fragment
 
-  const auto interp_mode = static_cast<GridSamplerInterpolation>(interpolation_mode);
-  const auto pad_mode = static_cast<GridSamplerPadding>(padding_mode);
-  const bool is_nearest = interp_mode == GridSamplerInterpolation::Nearest;
-  // Summed in float for every dtype, rounded once below.
-  auto grad_input = output_mask[0] ? at::zeros_like(input, kFloat) : Tensor();
-  // Always there, as on CPU and CUDA and in 2D; without channels there is nothing to sum.
-  auto grad_grid = is_nearest || grad_output.numel() == 0 ? at::zeros_like(grid, MemoryFormat::Contiguous)
-                                                          : at::empty_like(grid, MemoryFormat::Contiguous);
-
-  if (grad_output.numel() != 0 && (output_mask[0] || !is_nearest)) {
-    const bool i32 = grid_sampler_fits_32_bits({grad_output, input, grid, grad_input, grad_grid});
-    const auto kernel = fmt::format("{}_{}_{}", op, i32 ? "i32" : "i64", scalarToMetalTypeString(input));
-    const auto threads = MTLSizeMake(grid.size(3), grid.size(2) * grid.size(1), grid.size(0));
-    // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
-    const auto& grad_input_slot = grad_input.defined() ? grad_input : grad_grid;
-    const auto run = [&](auto idx_tag) {
-      const GridSamplerBackwardParams<5, decltype(idx_tag)> params(
-          grad_output, input, grid, grad_input, grad_grid, align_corners, pad_mode, interp_mode);
-      run_grid_sampler(kernel, {grad_output, input, grid, grad_input_slot, grad_grid}, params, threads);
-    };
-    i32 ? run(int32_t{}) : run(int64_t{});
-  }
-
-  if (grad_input.defined()) {
-    grad_input = grad_input.to(input.scalar_type());
-  }
-  return std::make_tuple(std::move(grad_input), std::move(grad_grid));
+// Trees with a shared check of grad_output.
+// fragment: grid_sampler_3d_backward_mps_checked
+std::tuple<Tensor, Tensor> grid_sampler_3d_backward_mps(const Tensor& grad_output,
+                                                        const Tensor& input,
+                                                        const Tensor& grid,
+                                                        int64_t interpolation_mode,
+                                                        int64_t padding_mode,
+                                                        bool align_corners,
+                                                        std::array<bool, 2> output_mask) {
+  check_grid_sampler_3d_backward(input, grid, grad_output, interpolation_mode);
+  mps::check_grid_sampler_arguments("grid_sampler_3d_backward", input, grid, interpolation_mode, padding_mode);
+  mps::check_grid_sampler_gradient("grid_sampler_3d_backward", grad_output, input, grid);
+  // Only output_mask[0] is looked at: grad_grid is always computed, as on the other backends.
+  return mps::grid_sampler_3d_gradients(
+      grad_output, input, grid, interpolation_mode, padding_mode, align_corners, output_mask[0]);
 }
 // end fragment
 

@@ -1,25 +1,19 @@
-// What lands are the fragments between the marker lines; the rest is context
-// that lets this file be read. The taps, paddings and interpolations are those
-// of the fragment grid_windows of the overlay's GridSampler.metal.
+// Gradients of a grid sampler over D axes. 8 or 32 lanes have a sampling
+// position, each some of its channels: in channels-last memory they read from
+// and add to neighboring addresses, wherever the sample lies.
+//
+// An input of another layout is transposed first and the sums of grad_input
+// after; grad_output is transposed in threadgroup memory as it is read. The
+// sums are in float whatever T is, and rounded once. No simdgroup function is
+// behind a condition that may differ within a simdgroup.
+#include <ATen/native/mps/kernels/GridSamplerLanes.h>
+#include <ATen/native/mps/kernels/GridSamplerWindow.h>
+#include <c10/metal/atomic.h>
+#include <c10/metal/common.h>
+#include <metal_stdlib>
 
-// fragment: gradient_kernels
-// Gradients of a grid sampler over D axes, with the work divided in two ways:
-//
-// Where there are few channels, a thread has a sampling position and walks its
-// channels, in tensors of any layout; threads of a simdgroup that would add to
-// the same pixel add up first (grid_sampler_backward_positions).
-//
-// Else a position has several lanes, each with some of its channels: in
-// channels-last memory they read from and add to neighboring addresses,
-// wherever the sample lies (grid_sampler_backward_lanes). An input of another
-// layout is turned beforehand, and grad_input afterwards, by kernels of their
-// own; grad_output is turned in threadgroup memory as it is read.
-//
-// Either way grad_input is summed in float whatever T is, and rounded once.
-// grad_input and grad_grid are contiguous in the end.
-
-// Simdgroup functions are called by all lanes: none is behind a condition that
-// is not the same for the whole simdgroup, short-circuits included.
+using namespace metal;
+using namespace c10::metal;
 
 constant constexpr int32_t GRID_GROUP_SIZE = 128; // threads of a threadgroup
 
@@ -33,11 +27,11 @@ GridTapsOf<Interp> grid_padded_taps(
     float coord,
     int32_t size,
     bool align_corners,
-    GridSamplerPadding padding) {
-  if (padding == GridSamplerPadding::Border) {
+    GridSamplerLanesPadding padding) {
+  if (padding == GridSamplerLanesPadding::Border) {
     return Interp<GridPadBorder>::taps(coord, size, align_corners);
   }
-  if (padding == GridSamplerPadding::Reflection) {
+  if (padding == GridSamplerLanesPadding::Reflection) {
     return Interp<GridPadReflection>::taps(coord, size, align_corners);
   }
   return Interp<GridPadZeros>::taps(coord, size, align_corners);
@@ -49,7 +43,7 @@ template <int32_t D, template <typename> class Interp, typename idx_t>
 GridWindow<D, Interp<GridPadZeros>> grid_padded_window(
     const thread float* coords,
     bool exists,
-    constant GridSamplerGradientParams<D + 2, idx_t>& params) {
+    constant GridSamplerLanesParams<D + 2, idx_t>& params) {
   GridWindow<D, Interp<GridPadZeros>> window;
 #pragma unroll
   for (int32_t axis = 0; axis < D; ++axis) {
@@ -76,178 +70,6 @@ void grid_load_coords(
 #pragma unroll
   for (int32_t i = 0; i < D; ++i) {
     coords[i] = static_cast<float>(grid[i * strides[D + 1]]);
-  }
-}
-
-// How the threads of a simdgroup share the pixels that they add to.
-struct GridSharing {
-  bool all; // all of them have the same pixels
-  bool any_takes;
-  // For bilinear, else along the last axis: this thread's first pixels are the
-  // last ones of the thread before it, whose part it takes; the thread after it
-  // takes this one's part.
-  bool takes;
-  bool gives;
-
-  template <typename Window>
-  static GridSharing of(thread const Window& window, int32_t image, uint lane) {
-    constexpr int32_t axes_count = sizeof(window.axes) / sizeof(window.axes[0]);
-    constexpr int32_t taps_count = Window::taps_count;
-    const int32_t first_image = simd_broadcast_first(image);
-    bool is_same = image == first_image;
-#pragma unroll
-    for (int32_t axis = 0; axis < axes_count; ++axis) {
-#pragma unroll
-      for (int32_t tap = 0; tap < taps_count; ++tap) {
-        const int32_t index = window.axes[axis].index[tap];
-        const int32_t first = simd_broadcast_first(index);
-        is_same = is_same && index == first;
-      }
-    }
-    GridSharing sharing = {simd_all(is_same), false, false, false};
-    if (taps_count != 2) {
-      return sharing;
-    }
-    const int32_t before_image = simd_shuffle_up(image, 1);
-    bool follows = lane > 0 && image == before_image;
-#pragma unroll
-    for (int32_t axis = 0; axis < axes_count; ++axis) {
-      const bool is_last = axis == axes_count - 1;
-      const int32_t upper = simd_shuffle_up(window.axes[axis].index[0], 1);
-      const int32_t lower =
-          simd_shuffle_up(window.axes[axis].index[taps_count - 1], 1);
-      const int32_t first = window.axes[axis].index[0];
-      follows = follows &&
-          (is_last ? first >= 0 && first == lower
-                   : first == upper &&
-                   window.axes[axis].index[taps_count - 1] == lower);
-    }
-    sharing.takes = follows && !sharing.all;
-    const int32_t is_taken =
-        simd_shuffle_down(static_cast<int32_t>(sharing.takes), 1);
-    sharing.gives = lane < 31 && is_taken != 0;
-    sharing.any_takes = simd_any(sharing.takes);
-    return sharing;
-  }
-};
-
-// Positions are numbered over the whole batch. Nearest neither reads the input
-// nor has a gradient with respect to the grid, so that threads can share the
-// channels of a position too: the second coordinate of the thread says which.
-template <
-    int32_t D,
-    template <typename> class Interp,
-    typename T,
-    typename idx_t>
-[[max_total_threads_per_threadgroup(GRID_GROUP_SIZE)]] kernel void
-grid_sampler_backward_positions(
-    device atomic<float>* grad_input [[buffer(0)]],
-    device T* grad_grid [[buffer(1)]],
-    const device T* grad_output [[buffer(2)]],
-    const device T* input [[buffer(3)]],
-    const device T* grid [[buffer(4)]],
-    constant GridSamplerGradientParams<D + 2, idx_t>& params [[buffer(5)]],
-    uint2 tid [[thread_position_in_grid]],
-    uint lane [[thread_index_in_simdgroup]]) {
-  using Window = GridWindow<D, Interp<GridPadZeros>>;
-  constexpr bool is_differentiable = Interp<GridPadZeros>::is_differentiable;
-  // Of a thread at a time: all of them are read before the first is added to.
-  constexpr int32_t channels_at_once = is_differentiable ? 1 : 8;
-  const idx_t channels = params.input_sizes[1];
-  idx_t positions = params.grad_output_sizes[0];
-#pragma unroll
-  for (int32_t axis = 0; axis < D; ++axis) {
-    positions *= params.grad_output_sizes[axis + 2];
-  }
-  const idx_t position = params.first_position + static_cast<idx_t>(tid.x);
-  const bool exists = position < positions;
-  const auto where = GridPosition<D, idx_t>::of_thread(
-      exists ? position : 0, params.grad_output_sizes);
-  float coords[D];
-  grid_load_coords<D, T, idx_t>(
-      coords,
-      grid + where.grid_offset(params.grid_strides),
-      params.grid_strides);
-  const auto window =
-      grid_padded_window<D, Interp, idx_t>(coords, exists, params);
-  const auto sharing =
-      GridSharing::of(window, static_cast<int32_t>(where.index[0]), lane);
-
-  const device T* grads =
-      grad_output + where.output_offset(params.grad_output_strides);
-  const device T* image = input + where.index[0] * params.input_strides[0];
-  const idx_t grad_image = where.index[0] * params.grad_input_strides[0];
-  float grad_position[D] = {};
-  const idx_t begin =
-      is_differentiable ? 0 : static_cast<idx_t>(tid.y) * channels_at_once;
-  const idx_t end = is_differentiable ? channels : begin + 1;
-
-  for (idx_t first = begin; first < end; first += channels_at_once) {
-    float grad[channels_at_once];
-#pragma unroll
-    for (int32_t k = 0; k < channels_at_once; ++k) {
-      const idx_t c = ::metal::min(first + k, channels - 1);
-      const auto read =
-          static_cast<float>(grads[c * params.grad_output_strides[1]]);
-      grad[k] = exists && first + k < channels ? read : 0.0f;
-    }
-    if (is_differentiable) {
-      float values[Window::pixels_count];
-#pragma unroll
-      for (int32_t pixel = 0; pixel < Window::pixels_count; ++pixel) {
-        const bool is_inside = window.is_inside(pixel);
-        const idx_t offset =
-            is_inside ? window.offset(pixel, params.input_strides) : 0;
-        const auto read =
-            static_cast<float>(image[first * params.input_strides[1] + offset]);
-        values[pixel] = is_inside ? read : 0.0f;
-      }
-#pragma unroll
-      for (int32_t axis = 0; axis < D; ++axis) {
-        grad_position[axis] += window.slope(axis, values) * grad[0];
-      }
-    }
-    if (!params.compute_grad_input) {
-      continue;
-    }
-#pragma unroll
-    for (int32_t k = 0; k < channels_at_once; ++k) {
-      const idx_t channel =
-          grad_image + (first + k) * params.grad_input_strides[1];
-      float given = 0.0f;
-#pragma unroll
-      for (int32_t pixel = Window::pixels_count - 1; pixel >= 0; --pixel) {
-        const bool is_last = pixel % Window::taps_count != 0;
-        float part = window.weight(pixel) * grad[k];
-        if (sharing.any_takes) {
-          // The last pixel of a line comes before the first one.
-          if (is_last) {
-            given = simd_shuffle_up(part, 1);
-          } else {
-            part += sharing.takes ? given : 0.0f;
-          }
-        }
-        const bool adds = window.is_inside(pixel) && first + k < channels;
-        const idx_t offset =
-            channel + window.offset(pixel, params.grad_input_strides);
-        if (sharing.all) {
-          const float sum = simd_sum(part);
-          if (adds && lane == 0) {
-            AtomicType<float>::atomic_add(grad_input, offset, sum);
-          }
-        } else if (adds && !(is_last && sharing.gives)) {
-          AtomicType<float>::atomic_add(grad_input, offset, part);
-        }
-      }
-    }
-  }
-
-  if (exists && begin == 0) {
-#pragma unroll
-    for (int32_t axis = 0; axis < D; ++axis) {
-      grad_grid[D * position + (D - 1 - axis)] =
-          static_cast<T>(window.axes[axis].derivative * grad_position[axis]);
-    }
   }
 }
 
@@ -750,7 +572,7 @@ grid_sampler_backward_lanes(
     const device T* grad_output [[buffer(2)]],
     const device T* input [[buffer(3)]],
     const device T* grid [[buffer(4)]],
-    constant GridSamplerGradientParams<D + 2, idx_t>& params [[buffer(5)]],
+    constant GridSamplerLanesParams<D + 2, idx_t>& params [[buffer(5)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   constexpr int32_t taps_count = Interp<GridPadZeros>::taps_count;
@@ -881,26 +703,27 @@ grid_sampler_backward_lanes(
   }
 }
 
-constant constexpr int32_t GRID_TURN_GROUP_SIZE = 256;
-constant constexpr int32_t GRID_TURN_PIXELS = 64; // of a tile
+constant constexpr int32_t GRID_TRANSPOSE_GROUP_SIZE = 256;
+constant constexpr int32_t GRID_TRANSPOSE_PIXELS = 64; // of a tile
 
 // Input of (batch, channels, pixels) to channels last. The sums of grad_input,
 // which have the same size, are zeroed on the way where they are asked for:
 // that saves a launch.
 template <typename T, int32_t CHANNELS>
-[[max_total_threads_per_threadgroup(GRID_TURN_GROUP_SIZE)]] kernel void
+[[max_total_threads_per_threadgroup(GRID_TRANSPOSE_GROUP_SIZE)]] kernel void
 grid_sampler_to_channels_last(
-    device T* turned [[buffer(0)]],
+    device T* channels_last [[buffer(0)]],
     device float* sums [[buffer(1)]],
     const device T* input [[buffer(2)]],
-    constant GridSamplerTurnParams& params [[buffer(3)]],
+    constant GridSamplerTransposeParams& params [[buffer(3)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  constexpr int32_t count = CHANNELS * GRID_TURN_PIXELS / GRID_TURN_GROUP_SIZE;
-  constexpr int32_t pitch = grid_pitch<T>(GRID_TURN_PIXELS);
+  constexpr int32_t count =
+      CHANNELS * GRID_TRANSPOSE_PIXELS / GRID_TRANSPOSE_GROUP_SIZE;
+  constexpr int32_t pitch = grid_pitch<T>(GRID_TRANSPOSE_PIXELS);
   threadgroup T tile[CHANNELS * pitch];
   const int32_t index = static_cast<int32_t>(thread_index);
-  const int32_t pixel = static_cast<int32_t>(group.x) * GRID_TURN_PIXELS;
+  const int32_t pixel = static_cast<int32_t>(group.x) * GRID_TRANSPOSE_PIXELS;
   const int32_t channel = static_cast<int32_t>(group.y) * CHANNELS;
   const int64_t image_start =
       static_cast<int64_t>(group.z) * params.channels * params.pixels;
@@ -908,29 +731,30 @@ grid_sampler_to_channels_last(
   T values[count];
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
-    const int32_t c =
-        ::metal::min(channel + element / GRID_TURN_PIXELS, params.channels - 1);
-    const int32_t p =
-        ::metal::min(pixel + element % GRID_TURN_PIXELS, params.pixels - 1);
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
+    const int32_t c = ::metal::min(
+        channel + element / GRID_TRANSPOSE_PIXELS, params.channels - 1);
+    const int32_t p = ::metal::min(
+        pixel + element % GRID_TRANSPOSE_PIXELS, params.pixels - 1);
     values[i] = image[c * params.pixels + p];
   }
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
-    tile[element / GRID_TURN_PIXELS * pitch + element % GRID_TURN_PIXELS] =
-        values[i];
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
+    tile
+        [element / GRID_TRANSPOSE_PIXELS * pitch +
+         element % GRID_TRANSPOSE_PIXELS] = values[i];
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
     const int32_t c = element % CHANNELS;
     const int32_t p = element / CHANNELS;
     if (channel + c < params.channels && pixel + p < params.pixels) {
       const int64_t at =
           image_start + (pixel + p) * params.channels + channel + c;
-      turned[at] = tile[c * pitch + p];
+      channels_last[at] = tile[c * pitch + p];
       if (params.zeroes_sums) {
         sums[at] = 0.0f;
       }
@@ -940,18 +764,19 @@ grid_sampler_to_channels_last(
 
 // The sums of grad_input, channels last in float, to (batch, channels, pixels).
 template <typename T, int32_t CHANNELS>
-[[max_total_threads_per_threadgroup(GRID_TURN_GROUP_SIZE)]] kernel void
+[[max_total_threads_per_threadgroup(GRID_TRANSPOSE_GROUP_SIZE)]] kernel void
 grid_sampler_from_channels_last(
     device T* grad_input [[buffer(0)]],
     const device float* sums [[buffer(1)]],
-    constant GridSamplerTurnParams& params [[buffer(2)]],
+    constant GridSamplerTransposeParams& params [[buffer(2)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  constexpr int32_t count = CHANNELS * GRID_TURN_PIXELS / GRID_TURN_GROUP_SIZE;
-  constexpr int32_t pitch = grid_pitch<float>(GRID_TURN_PIXELS);
+  constexpr int32_t count =
+      CHANNELS * GRID_TRANSPOSE_PIXELS / GRID_TRANSPOSE_GROUP_SIZE;
+  constexpr int32_t pitch = grid_pitch<float>(GRID_TRANSPOSE_PIXELS);
   threadgroup float tile[CHANNELS * pitch];
   const int32_t index = static_cast<int32_t>(thread_index);
-  const int32_t pixel = static_cast<int32_t>(group.x) * GRID_TURN_PIXELS;
+  const int32_t pixel = static_cast<int32_t>(group.x) * GRID_TRANSPOSE_PIXELS;
   const int32_t channel = static_cast<int32_t>(group.y) * CHANNELS;
   const int64_t image_start =
       static_cast<int64_t>(group.z) * params.channels * params.pixels;
@@ -959,7 +784,7 @@ grid_sampler_from_channels_last(
   float values[count];
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
     const int32_t c =
         ::metal::min(channel + element % CHANNELS, params.channels - 1);
     const int32_t p =
@@ -968,35 +793,21 @@ grid_sampler_from_channels_last(
   }
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
     tile[element % CHANNELS * pitch + element / CHANNELS] = values[i];
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t element = index + i * GRID_TURN_GROUP_SIZE;
-    const int32_t c = element / GRID_TURN_PIXELS;
-    const int32_t p = element % GRID_TURN_PIXELS;
+    const int32_t element = index + i * GRID_TRANSPOSE_GROUP_SIZE;
+    const int32_t c = element / GRID_TRANSPOSE_PIXELS;
+    const int32_t p = element % GRID_TRANSPOSE_PIXELS;
     if (channel + c < params.channels && pixel + p < params.pixels) {
       grad_input[image_start + (channel + c) * params.pixels + pixel + p] =
           static_cast<T>(tile[c * pitch + p]);
     }
   }
 }
-
-#define REGISTER_GRID_SAMPLER_POSITIONS(D, interp, I, T, idx, X)            \
-  template[[host_name(                                                      \
-      "grid_sampler_" #D "d_backward_positions_" #interp                    \
-      "_" #T X)]] kernel void                                               \
-  grid_sampler_backward_positions<D, I, T, idx>(                            \
-      device atomic<float> * grad_input [[buffer(0)]],                      \
-      device T * grad_grid [[buffer(1)]],                                   \
-      const device T* grad_output [[buffer(2)]],                            \
-      const device T* input [[buffer(3)]],                                  \
-      const device T* grid [[buffer(4)]],                                   \
-      constant GridSamplerGradientParams<D + 2, idx>& params [[buffer(5)]], \
-      uint2 tid [[thread_position_in_grid]],                                \
-      uint lane [[thread_index_in_simdgroup]]);
 
 #define REGISTER_GRID_SAMPLER_LANES(D, interp, I, T, LANES, TILE, STAGED, X) \
   template[[host_name(                                                       \
@@ -1008,19 +819,18 @@ grid_sampler_from_channels_last(
       const device T* grad_output [[buffer(2)]],                             \
       const device T* input [[buffer(3)]],                                   \
       const device T* grid [[buffer(4)]],                                    \
-      constant GridSamplerGradientParams<D + 2, int32_t>& params             \
-      [[buffer(5)]],                                                         \
+      constant GridSamplerLanesParams<D + 2, int32_t>& params [[buffer(5)]], \
       uint2 group [[threadgroup_position_in_grid]],                          \
       uint thread_index [[thread_index_in_threadgroup]]);
 
-#define REGISTER_GRID_SAMPLER_TURN(T, CHANNELS)                          \
+#define REGISTER_GRID_SAMPLER_TRANSPOSES(T, CHANNELS)                    \
   template [[host_name(                                                  \
       "grid_sampler_to_channels_last_" #T "_" #CHANNELS)]] kernel void   \
   grid_sampler_to_channels_last<T, CHANNELS>(                            \
-      device T * turned [[buffer(0)]],                                   \
+      device T * channels_last [[buffer(0)]],                            \
       device float* sums [[buffer(1)]],                                  \
       const device T* input [[buffer(2)]],                               \
-      constant GridSamplerTurnParams& params [[buffer(3)]],              \
+      constant GridSamplerTransposeParams& params [[buffer(3)]],         \
       uint3 group [[threadgroup_position_in_grid]],                      \
       uint thread_index [[thread_index_in_threadgroup]]);                \
   template [[host_name(                                                  \
@@ -1028,17 +838,9 @@ grid_sampler_from_channels_last(
   grid_sampler_from_channels_last<T, CHANNELS>(                          \
       device T * grad_input [[buffer(0)]],                               \
       const device float* sums [[buffer(1)]],                            \
-      constant GridSamplerTurnParams& params [[buffer(2)]],              \
+      constant GridSamplerTransposeParams& params [[buffer(2)]],         \
       uint3 group [[threadgroup_position_in_grid]],                      \
       uint thread_index [[thread_index_in_threadgroup]]);
-
-// Few channels, or offsets that need 64 bits.
-#define REGISTER_GRID_SAMPLER_POSITIONS_OPS(T, idx, X)                  \
-  REGISTER_GRID_SAMPLER_POSITIONS(2, bilinear, GridBilinear, T, idx, X) \
-  REGISTER_GRID_SAMPLER_POSITIONS(2, nearest, GridNearest, T, idx, X)   \
-  REGISTER_GRID_SAMPLER_POSITIONS(2, bicubic, GridBicubic, T, idx, X)   \
-  REGISTER_GRID_SAMPLER_POSITIONS(3, bilinear, GridBilinear, T, idx, X) \
-  REGISTER_GRID_SAMPLER_POSITIONS(3, nearest, GridNearest, T, idx, X)
 
 // A position has 8 lanes for up to 32 channels, and 32 for more. STAGED goes
 // with a grad_output that is not channels last.
@@ -1050,8 +852,8 @@ grid_sampler_from_channels_last(
   REGISTER_GRID_SAMPLER_LANES(D, interp, I, T, 32, 32, false, "") \
   REGISTER_GRID_SAMPLER_LANES(D, interp, I, T, 32, 32, true, "_staged")
 
-// Nearest with up to 32 channels, and in contiguous float with any number, does
-// as well with a thread per position.
+// Nearest with up to 32 channels, or in contiguous float, is left to the
+// kernels with a thread per position.
 #define REGISTER_GRID_SAMPLER_NEAREST_OPS(T, STAGED, X)                      \
   REGISTER_GRID_SAMPLER_LANES(2, nearest, GridNearest, T, 32, 32, STAGED, X) \
   REGISTER_GRID_SAMPLER_LANES(3, nearest, GridNearest, T, 32, 32, STAGED, X)
@@ -1063,15 +865,9 @@ grid_sampler_from_channels_last(
   REGISTER_GRID_SAMPLER_WIDE_LANES(2, bilinear, GridBilinear, T)   \
   REGISTER_GRID_SAMPLER_WIDE_LANES(2, bicubic, GridBicubic, T)     \
   REGISTER_GRID_SAMPLER_WIDE_LANES(3, bilinear, GridBilinear, T)   \
-  REGISTER_GRID_SAMPLER_TURN(T, 16)                                \
-  REGISTER_GRID_SAMPLER_TURN(T, 32)
+  REGISTER_GRID_SAMPLER_TRANSPOSES(T, 16)                          \
+  REGISTER_GRID_SAMPLER_TRANSPOSES(T, 32)
 
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(float, int32_t, "");
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(half, int32_t, "");
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(bfloat, int32_t, "");
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(float, int64_t, "_int64");
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(half, int64_t, "_int64");
-REGISTER_GRID_SAMPLER_POSITIONS_OPS(bfloat, int64_t, "_int64");
 REGISTER_GRID_SAMPLER_LANES_OPS(float);
 REGISTER_GRID_SAMPLER_LANES_OPS(half);
 REGISTER_GRID_SAMPLER_LANES_OPS(bfloat);
@@ -1079,23 +875,5 @@ REGISTER_GRID_SAMPLER_NEAREST_OPS(float, false, "");
 REGISTER_GRID_SAMPLER_NEAREST_OPS(half, false, "");
 REGISTER_GRID_SAMPLER_NEAREST_OPS(bfloat, false, "");
 REGISTER_GRID_SAMPLER_NEAREST_OPS(half, true, "_staged");
+// NOLINTNEXTLINE(missing-dtype): float is left to a thread per position
 REGISTER_GRID_SAMPLER_NEAREST_OPS(bfloat, true, "_staged");
-// end fragment
-
-// fragment: forward_registration_by_index
-#define REGISTER_GRID_SAMPLER_INDEX(T, idx, X)                \
-  REGISTER_GRID_SAMPLER(2, bilinear, GridBilinear, T, idx, X) \
-  REGISTER_GRID_SAMPLER(2, nearest, GridNearest, T, idx, X)   \
-  REGISTER_GRID_SAMPLER(2, bicubic, GridBicubic, T, idx, X)   \
-  REGISTER_GRID_SAMPLER(3, bilinear, GridBilinear, T, idx, X) \
-  REGISTER_GRID_SAMPLER(3, nearest, GridNearest, T, idx, X)
-// end fragment
-
-// fragment: forward_registration_of_upstream
-#define REGISTER_GRID_SAMPLER_OPS(T)                         \
-  REGISTER_GRID_SAMPLER_2D_INTERP(T, Bilinear2D, "bilinear") \
-  REGISTER_GRID_SAMPLER_2D_INTERP(T, Nearest2D, "nearest")   \
-  REGISTER_GRID_SAMPLER_2D_INTERP(T, Bicubic2D, "bicubic")   \
-  REGISTER_GRID_SAMPLER_3D_INTERP(T, Bilinear3D, "bilinear") \
-  REGISTER_GRID_SAMPLER_3D_INTERP(T, Nearest3D, "nearest")
-// end fragment
