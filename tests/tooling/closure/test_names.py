@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edit_bench import tree_of
-from patchstack.closure import newly_missing
+from patchstack.closure import Contents, newly_missing
 from patchstack.closure.headers import Headers
 
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"
@@ -24,7 +24,7 @@ def missing(files: dict[str, str], before: dict[str, str] | None = None) -> list
     """What a change that leaves ``files`` would miss, as ``user: name, problem``."""
     below = tree_of({**TREE, **{path: text.encode() for path, text in (before or {}).items()}})
     after = below.with_files({path: text.encode() for path, text in files.items()})
-    return [f"{m.user}: {m.name}, {m.problem}" for m in newly_missing(below, after, files, list(files), {})]
+    return [f"{m.user}: {m.name}, {m.problem}" for m in newly_missing(below, after, files, list(files), Contents())]
 
 
 NOWHERE = "defined nowhere that this file sees"
@@ -236,13 +236,13 @@ class TestWhatATreeLackedBefore:
         before = "int g() { return shade(1); }\n"
         after = before + "int h() { return other() + below(); }\nint below() { return 1; }\n"
         tree = tree_of({**TREE, HOST: before.encode()})
-        found = newly_missing(tree, tree.with_files({HOST: after.encode()}), [HOST], [HOST], {})
+        found = newly_missing(tree, tree.with_files({HOST: after.encode()}), [HOST], [HOST], Contents())
         assert [(m.name, m.is_certain) for m in found] == [("other", False), ("below", True)]
 
     def test_a_header_that_nothing_is_known_of_makes_them_uncertain_too(self) -> None:
         tree = tree_of(TREE)
         after = tree.with_files({HOST: b"#include <vendor/paint.h>\nint g() { return shade(1); }"})
-        assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], {})] == [False]
+        assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], Contents())] == [False]
 
     def test_a_header_that_was_not_fetched_makes_them_uncertain_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tree = tree_of(TREE)
@@ -255,4 +255,4 @@ class TestWhatATreeLackedBefore:
             return read(headers, path)
 
         monkeypatch.setattr(Headers, "_read", fetched)
-        assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], {})] == [False]
+        assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], Contents())] == [False]

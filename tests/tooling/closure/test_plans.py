@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edit_bench import edited, tree_of
-from patchstack.closure import newly_missing
+from patchstack.closure import Contents, newly_missing
 from patchstack.git import Repository, Tree
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.series import load_series
@@ -83,7 +83,7 @@ class TestAWholeRelease:
     def test_has_no_file_of_shaders_or_their_headers_that_misses_a_name(self, name: str, tmp_path: Path) -> None:
         with Repository.open(clone_of(name, tmp_path / "tree")) as repository:
             tree = Tree.at(repository, "main")
-            assert newly_missing(tree_of({}), tree, [METAL, HOST], [], {}) == []
+            assert newly_missing(tree_of({}), tree, [METAL, HOST], [], Contents()) == []
 
     def test_of_2_6_has_no_shader_and_no_host_file_that_misses_a_name(self, tmp_path: Path) -> None:
         with Repository.open(clone_of("2.6", tmp_path / "tree")) as repository:
@@ -92,7 +92,7 @@ class TestAWholeRelease:
             hosts = [path for path in tree.walk(f"{FOLDER}/operations") if path.endswith(".mm")]
             assert len(shaders) > 10
             assert len(hosts) > 50
-            found = newly_missing(tree_of({}), tree, [*shaders, *hosts], [], {})
+            found = newly_missing(tree_of({}), tree, [*shaders, *hosts], [], Contents())
             assert [f"{m.path}:{m.line} {m.name}, {m.problem}" for m in found] == []
 
 
@@ -139,7 +139,7 @@ class TestUpstreamsOwnFiles:
     def test_miss_no_name(self, name: str, tmp_path: Path) -> None:
         with Repository.open(upstream_tree(name, tmp_path / "tree")) as repository:
             tree = Tree.at(repository, "main")
-            assert newly_missing(tree_of({}), tree, [HEADER, METAL, HOST], [], {}) == []
+            assert newly_missing(tree_of({}), tree, [HEADER, METAL, HOST], [], Contents()) == []
 
     def test_before_april_lack_the_enumeration_that_the_fast_change_uses(self, tmp_path: Path) -> None:
         with Repository.open(upstream_tree("2026-04-before", tmp_path / "tree")) as repository:

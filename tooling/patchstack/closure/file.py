@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from patchstack.closure.scan import UNBOUNDED, Code, read_code
 from patchstack.closure.tokens import Tokens, split_at_commas, texts_of
@@ -206,7 +207,14 @@ def _is_guard(text: bytes, conditional: Conditional) -> bool:
 
 def _parameters(text: str, name: str) -> tuple[list[list[str]], bool] | None:
     """The parameters of a declaration as tokens, and whether it is a template."""
-    tokens = Tokens(text.partition("{")[0])
+    return _parameters_of_head(text.partition("{")[0], name)
+
+
+@lru_cache(maxsize=4096)  # commits of a stack share most of theirs
+def _parameters_of_head(head: str, name: str) -> tuple[list[list[str]], bool] | None:
+    if name not in head:
+        return None
+    tokens = Tokens(head)
     for index, word in enumerate(tokens.texts):
         if word == name and tokens.at(index + 1) == "(" and index + 1 in tokens.closing:
             parts = split_at_commas(tokens, index + 1, tokens.closing[index + 1], angles=True)

@@ -48,8 +48,74 @@ _GENERATED: Mapping[str, str] = {
 
 _BEHIND_EVERY_OPERATOR = ("at", "c10", "native", "Tensor", "Scalar", "TensorOptions")
 
-Contents = dict[tuple[str, str], bytes]
-"""Files that were read, by path and the id of their blob; shared between the trees of a stack."""
+
+class Contents:
+    """What is known of files by the ids of their blobs: the trees of a stack share most of theirs.
+
+    Attributes:
+        lacks_objects: whether a file could not be read, so that an answer may be another when it can be.
+    """
+
+    def __init__(self) -> None:
+        self.lacks_objects = False
+        self._data: dict[tuple[str, str], bytes] = {}
+        self._includes: dict[bytes, tuple[str, ...]] = {}
+        self._entries: dict[bytes, dict[str, str]] = {}
+        self._code: dict[bytes, bytes] = {}
+        self._base_files: dict[tuple[str, str], bool] = {}
+
+    def read(self, tree: Tree, path: str) -> bytes | None:
+        """The content of a file; ``None`` where its object is not there."""
+        if path in tree.replaced:
+            return tree.replaced[path]
+        entry = tree.entry(path)
+        key = (path, entry.hash if entry else "")
+        if key not in self._data:
+            try:
+                self._data[key] = tree.read(path) or b""
+            except MissingObjectError:  # a partial clone has the files of the series, not every header
+                self.lacks_objects = True
+                return None
+        return self._data[key]
+
+    def is_file(self, tree: Tree, path: str) -> bool:
+        """Whether a tree has a file."""
+        if path in tree.replaced:
+            return True
+        key = (tree.base, path)
+        if key not in self._base_files:
+            entry = None if ".." in path else tree.entry(path)
+            self._base_files[key] = entry is not None and entry.is_file
+        return self._base_files[key]
+
+    def includes(self, data: bytes) -> tuple[str, ...]:
+        """The include lines of a header, without those for where operators have no headers of their own."""
+        if data not in self._includes:
+            lines = _INCLUDE.finditer(_MONOLITHIC.sub(b"", data))
+            self._includes[data] = tuple(match.group(1).decode(errors="replace") for match in lines)
+        return self._includes[data]
+
+    def uncommented(self, data: bytes) -> bytes:
+        """A header without its comments."""
+        if data not in self._code:
+            self._code[data] = _COMMENT.sub(b" ", data)
+        return self._code[data]
+
+    def entries(self, data: bytes) -> dict[str, str]:
+        """The text of the entries of native_functions.yaml by the name of the op."""
+        if data not in self._entries:
+            self._entries[data] = _entries_of(data.decode(errors="replace"))
+        return self._entries[data]
+
+
+def _entries_of(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    matches = list(_ENTRY.finditer(text))
+    for match, end in zip(matches, [*(m.start() for m in matches[1:]), len(text)], strict=True):
+        name = match.group(1)
+        for known in {name, name.removesuffix("_")}:
+            found[known] = found.get(known, "") + text[match.start() : end]
+    return found
 
 
 class Headers:
@@ -68,7 +134,6 @@ class Headers:
         self._below: dict[str, tuple[str, ...]] = {}
         self._levels: dict[str, list[tuple[str, ...]]] = {}
         self._has: dict[tuple[str, str], bool] = {}
-        self._code: dict[str, bytes] = {}
 
     def scanned(self, path: str, *, is_metal: bool) -> ScannedFile:
         """A file of the tree with its names."""
@@ -136,10 +201,7 @@ class Headers:
         return ""
 
     def _is_file(self, path: str) -> bool:
-        if path in self.tree.replaced:
-            return True
-        entry = None if ".." in path else self.tree.entry(path)
-        return entry is not None and entry.is_file
+        return self._contents.is_file(self.tree, path)
 
     def _includes(self, place: str) -> Iterator[str]:
         if place.startswith("generated:ATen/ops/"):
@@ -147,8 +209,7 @@ class Headers:
         elif place.startswith("generated:") and self._is_monolithic(place.removeprefix("generated:")):
             yield from (_BEHIND_NATIVE + _BEHIND_OPERATOR).split()
         elif not place.startswith("generated:"):
-            for match in _INCLUDE.finditer(_MONOLITHIC.sub(b"", self._read(place))):
-                yield match.group(1).decode(errors="replace")
+            yield from self._contents.includes(self._read(place))
 
     def has_name(self, place: str, name: str) -> bool:
         """Whether the header itself has a name."""
@@ -165,9 +226,7 @@ class Headers:
         word = name.encode()
         if word not in self._read(place):
             return False
-        if place not in self._code:
-            self._code[place] = _COMMENT.sub(b" ", self._read(place))
-        return has_word(self._code[place], word)
+        return has_word(self._contents.uncommented(self._read(place)), word)
 
     def _generated(self, include: str, name: str) -> bool:
         if include.endswith("_metallib.h"):
@@ -194,28 +253,12 @@ class Headers:
 
     @cached_property
     def _entries(self) -> dict[str, str]:
-        """The text of the entries of native_functions.yaml by the name of the op."""
-        text = self._yaml.decode(errors="replace")
-        found: dict[str, str] = {}
-        matches = list(_ENTRY.finditer(text))
-        for match, end in zip(matches, [*(m.start() for m in matches[1:]), len(text)], strict=True):
-            name = match.group(1)
-            for known in {name, name.removesuffix("_")}:
-                found[known] = found.get(known, "") + text[match.start() : end]
-        return found
+        return self._contents.entries(self._yaml)
 
     def _read(self, path: str) -> bytes:
-        if path in self.tree.replaced:
-            return self.tree.replaced[path]
-        entry = self.tree.entry(path)
-        key = (path, entry.hash if entry else "")
-        if key not in self._contents:
-            try:
-                self._contents[key] = self.tree.read(path) or b""
-            except MissingObjectError:  # a partial clone has the files of the series, not every header
-                self.lacks_objects = True
-                return b""
-        return self._contents[key]
+        data = self._contents.read(self.tree, path)
+        self.lacks_objects = self.lacks_objects or data is None
+        return data or b""
 
 
 _WORD = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

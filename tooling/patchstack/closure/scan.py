@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from patchstack.closure.declared import declared
 from patchstack.closure.known import KEYWORDS, NOT_TYPES
@@ -52,8 +52,7 @@ class Code:
         opens: namespaces that ``using namespace`` opens, with offsets.
         imports: names that ``using`` takes from a namespace, with offsets.
         pasted: parts of the names that it declares by ``##``.
-        plain: identifiers that are not beside ``#`` or ``##``, nor a whole argument: in a macro, the parameters that
-            stand for more than a word.
+        text: what it was read from.
     """
 
     declared: dict[str, int] = field(default_factory=dict)
@@ -62,7 +61,15 @@ class Code:
     opens: tuple[tuple[str, int], ...] = ()
     imports: tuple[tuple[str, int], ...] = ()
     pasted: frozenset[str] = frozenset()
-    plain: frozenset[str] = frozenset()
+    text: str = ""
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        """Identifiers that are not beside ``#`` or ``##``, nor a whole argument.
+
+        In a macro, these are the parameters that stand for more than a word.
+        """
+        return frozenset(_plain(Tokens(self.text)))
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +86,7 @@ def read_code(text: str, *, is_metal: bool) -> Code:
             declaring.add(index)
             names.setdefault(texts[index], starts[index])
     enumerators = frozenset(texts[index] for index in _enumerators(tokens))
-    pasted = frozenset(_pasted(tokens))
+    pasted = frozenset(_pasted(tokens)) if "##" in text else frozenset[str]()
     uses = [
         use
         for index, is_name in enumerate(tokens.names)
@@ -87,7 +94,7 @@ def read_code(text: str, *, is_metal: bool) -> Code:
         for use in _use(tokens, index)
         if use.names[0] not in names and use.names[0] not in enumerators
     ]
-    return Code(names, enumerators, tuple(uses), *_usings(tokens), pasted, frozenset(_plain(tokens)))
+    return Code(names, enumerators, tuple(uses), *_usings(tokens), pasted, text)
 
 
 def _pasted(tokens: Tokens) -> Iterator[str]:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 
 _TOKEN = re.compile(
     r"""
+    \s*(?:
       (?P<identifier>[A-Za-z_]\w*)
-    | (?P<blank>\s+)
     | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
     | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    | (?P<sign>::|->|\.\.\.|\+\+|--|&&|\|\||\#\#|<<=|<<|[<>=!+\-*/%&|^]=|.)
+    | (?P<sign>::|->|\.\.\.|\+\+|--|&&|\|\||\#\#|<<=|<<|[<>=!+\-*/%&|^]=|\S)
+    )
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE,
 )
 _RAW = re.compile(r'(?:u8|[uUL])?R"([^\s()\\]{0,16})\(.*?\)\1"', re.DOTALL)
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -46,15 +47,10 @@ class Tokens:
         """
         if 'R"' in text:
             text = _RAW.sub(lambda match: '"' + " " * (len(match.group()) - 2) + '"', text)
-        self.texts: list[str] = []
-        self.starts: list[int] = []
-        self.names: list[bool] = []
-        for match in _TOKEN.finditer(text):
-            kind = match.lastgroup
-            if kind != "blank":
-                self.texts.append(match.group())
-                self.starts.append(start + match.start())
-                self.names.append(kind == "identifier")
+        matches = [(match, match.lastgroup or "") for match in _TOKEN.finditer(text)]
+        self.texts: list[str] = [match[kind] for match, kind in matches]
+        self.starts: list[int] = [start + match.start(kind) for match, kind in matches]
+        self.names: list[bool] = [kind == "identifier" for _, kind in matches]
         self.closing: dict[int, int] = {}
         self.opening: dict[int, int] = {}
         self.around = self._match_brackets()

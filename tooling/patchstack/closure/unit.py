@@ -241,7 +241,10 @@ class Unit:
         """Whether a branch brings a name: it defines it, or includes a header that does."""
         if any(start <= d.at < end for d in self.file.defines.get(name, ())):
             return True
-        return any(self._brings(i, name) for i in self.includes if start <= i.start < end)
+        included = [i for i in self.includes if start <= i.start < end]
+        if any(self._is_all_operators(i) for i in included):
+            return True
+        return any(self.headers.bring(i.path, self.path, name) for i in included)
 
     def _in_scope(self, named: Named, scope: str, opened: Sequence[str], *, is_call: bool) -> bool:
         space = named.scope.replace("::(anonymous)", "").replace("(anonymous)", "")
@@ -287,11 +290,9 @@ class Unit:
             if other is not branch
         )
 
-    def _brings(self, include: Include, name: str, depth: int | None = None) -> bool:
-        if include.path == "ATen/Functions.h" and self._in_other_branch(include):
+    def _brings(self, include: Include, name: str, depth: int) -> bool:
+        if self._is_all_operators(include):
             return True
-        if depth is None:
-            return self.headers.bring(include.path, self.path, name)
         place = self.headers.place(include.path, self.path)
         return bool(place) and any(self.headers.has_name(path, name) for path in self.headers.level(place, depth))
 
@@ -299,9 +300,9 @@ class Unit:
         place = self.headers.place(include.path, self.path)
         return bool(place) and bool(self.headers.level(place, depth))
 
-    def _in_other_branch(self, include: Include) -> bool:
+    def _is_all_operators(self, include: Include) -> bool:
         """Whether it stands for all operators where there are no headers of their own."""
-        return bool(self.file.branches(include.start))
+        return include.path == "ATen/Functions.h" and bool(self.file.branches(include.start))
 
     def _misfit(self, use: Use, at: int) -> tuple[str, str] | None:
         """Whether a function or macro of these files takes another number of arguments."""

@@ -7,8 +7,10 @@ edit that brought the use, or that took away what it needs.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from patchstack.closure import Contents, Missing, has_word, newly_missing
 from patchstack.edits import Conflict, Edit, Status
@@ -16,6 +18,7 @@ from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
 from patchstack.errors import TreeError
 from patchstack.git import Tree
+from patchstack.planning.memo import digest, remembered_value
 from patchstack.planning.model import ChangePlan, EditPlan
 from patchstack.series import Series
 from patchstack.source.cxx import parse_cxx
@@ -42,18 +45,33 @@ class _Check:
 
     def __init__(self, series: Series) -> None:
         self._series = series
-        self._contents: Contents = {}
+        self._contents = Contents()
         self._paths = list(
             dict.fromkeys(e.path for c in series.changes for e in c.edits if e.path.endswith(CXX_SUFFIXES))
         )
 
     def change(self, plan: ChangePlan, below: Tree, earlier: Sequence[ChangePlan]) -> ChangePlan:
         """The plan of one change, checked."""
-        found = newly_missing(below, plan.tree, plan.files, self._paths, self._contents)
+        found = self._found(below, plan)
         blocked = {other.change.id for other in earlier if other.conflicts}
         new = [m for m in found if m.is_certain or self._brought_by(m.part)]
         new = [m for m in new if not blocked.intersection(self._brought_by(m.part))]
         return self._refused(plan, new, earlier) if new else plan
+
+    def _found(self, below: Tree, plan: ChangePlan) -> list[Missing]:
+        """What is newly missing: it depends on the two trees and the lists of files, nothing else."""
+
+        def compute() -> list[Missing]:
+            return newly_missing(below, plan.tree, plan.files, self._paths, self._contents)
+
+        def encode(found: Sequence[Missing]) -> list[Any] | None:
+            return None if self._contents.lacks_objects else [dataclasses.astuple(one) for one in found]
+
+        def decode(stored: Sequence[Any]) -> list[Missing]:
+            return [Missing(*one) for one in stored]
+
+        facts = [[*plan.files], self._paths, below.base, _contents_of(below), _contents_of(plan.tree)]
+        return remembered_value("closure", json.dumps(facts).encode(), compute, encode, decode)
 
     def _brought_by(self, name: str) -> Sequence[str]:
         return self._bring.get(name, ())
@@ -93,6 +111,11 @@ class _Check:
         for name, header in _headers_with(elsewhere, plan.tree).items():
             found.setdefault(f"in {header}, which is not included", []).append(name)
         return [f"{', '.join(listed)}: {where}" for where, listed in found.items()]
+
+
+def _contents_of(tree: Tree) -> list[tuple[str, str]]:
+    """What a tree has in place of the files of its base."""
+    return [(path, digest(data)) for path, data in sorted(tree.replaced.items())]
 
 
 def _defined_by(edit: Edit) -> Iterator[str]:

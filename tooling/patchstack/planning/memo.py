@@ -22,7 +22,7 @@ from patchstack.git import Repository, Tree
 from patchstack.source.text import Splice, apply_splices, one_splice
 
 T = TypeVar("T")
-_CODE = ("edits", "planning", "source")
+_CODE = ("closure", "edits", "planning", "source")
 _MOST_BYTES = 48 << 20
 
 
@@ -91,7 +91,7 @@ def remembered_value(
     """What depends on a question and a file's bytes alone, from memory where it was computed before.
 
     Args:
-        encode: the value as JSON-serialisable data.
+        encode: the value as JSON-serialisable data; ``None`` for one that is not to be remembered.
         decode: the value again; a ``ValueError``, ``LookupError`` or ``TypeError`` says that the data is damaged.
     """
     place = _place(data, question)
@@ -100,7 +100,9 @@ def remembered_value(
         return decode(stored["answer"])
     except (ValueError, LookupError, TypeError):
         value = compute()
-        write_entry(place, {"answer": encode(value)})
+        answer = encode(value)
+        if answer is not None:
+            write_entry(place, {"answer": answer})
         return value
 
 
@@ -112,13 +114,13 @@ def _as_bool(stored: Any) -> bool:
 
 def _place(data: bytes, *parts: str) -> Path:
     """Where in the cache the memory of a question about a file is kept."""
-    text = "\0".join((_code_version(), _digest(data), *parts))
+    text = "\0".join((_code_version(), digest(data), *parts))
     key = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
     return Path("plans", key[:2], f"{key}.json")
 
 
 @lru_cache(maxsize=16)
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
     """What identifies a content; several questions are asked about one."""
     return hashlib.sha256(content).hexdigest()
 
@@ -148,7 +150,7 @@ def _read(place: Path, data: bytes) -> Outcome | None:
         after = None
         if splice is not None:
             after = apply_splices(data, [Splice(splice[0], splice[1], base64.b64decode(splice[2]))])
-            if _digest(after) != stored["after"]:
+            if digest(after) != stored["after"]:
                 return None
         return Outcome(
             Status(stored["status"]),
@@ -172,7 +174,7 @@ def _write(place: Path, data: bytes, outcome: Outcome) -> None:
         "matches": outcome.matches,
         "rung": outcome.rung.value if outcome.rung else None,
         "splice": None if outcome.after is None else _stored(one_splice(data, outcome.after)),
-        "after": None if outcome.after is None else _digest(outcome.after),
+        "after": None if outcome.after is None else digest(outcome.after),
         "conflict": dataclasses.asdict(outcome.conflict) if outcome.conflict else None,
         "note": outcome.note,
         "neutral": outcome.neutral,
