@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel_trees import overlay_texts
+from kernel_trees import overlay_texts, replaced
 from overlay_kernels import instantiated
 from patchstack.cache import cache_dir
 from patchstack.git import Repository
@@ -13,11 +13,8 @@ OP = "grid_sampler_2d_backward"
 
 def texts(old: str = "", new: str = "") -> dict[str, str]:
     """The overlay's kernels of :data:`OP` for float, with one text replaced."""
-    found = overlay_texts()
-    metal = found["GridSampler.metal"]
-    assert old in metal, f"the seeded fault no longer fits the overlay: {old!r}"
-    metal = metal.replace(old, new) if old else metal
-    return {**found, "GridSampler.metal": instantiated(metal, dtype="float", op=OP)}
+    found = replaced(overlay_texts(), old, new) if old else overlay_texts()
+    return {**found, "GridSampler.metal": instantiated(found["GridSampler.metal"], dtype="float", op=OP)}
 
 
 def context_of(repository: Repository, base: str, head: str, **options: object) -> GateContext:

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from overlay_kernels import KERNELS, OVERLAY, TORCH_HEADERS
+from overlay_kernels import FILES, KERNELS, OVERLAY, TORCH_HEADERS
 
 
 def commit(root: Path, message: str) -> str:
@@ -28,6 +28,12 @@ def commit_kernels(root: Path, texts: Mapping[str, str], message: str = "tree") 
     return commit(root, message)
 
 
+def replaced(texts: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The files with one text replaced, in the file that has it."""
+    assert old in "".join(texts.values()), f"the seeded fault no longer fits the overlay: {old!r}"
+    return {name: text.replace(old, new) for name, text in texts.items()}
+
+
 def overlay_texts() -> dict[str, str]:
     """The kernel files of the overlay, by name."""
-    return {name: (OVERLAY / KERNELS / name).read_text() for name in ("GridSampler.h", "GridSampler.metal")}
+    return {name: (OVERLAY / KERNELS / name).read_text() for name in FILES}

@@ -23,8 +23,11 @@ TORCH_HEADERS = Path(torch.__file__).parent / "include"
 KERNELS = "aten/src/ATen/native/mps/kernels"
 # What is below the stack on the 2.11 reference tree.
 STANDIN = Path(patchstack.reference.__file__).parent / "standins/2.11"
-REGISTRATION = re.compile(r"^REGISTER_GRID_SAMPLER(?:_([23]D_BACKWARD))?_OPS\((\w+).*\);\n", re.MULTILINE)
+REGISTRATION = re.compile(r"^REGISTER_GRID_(?:SAMPLER_OPS|GRADIENTS_([23]D))\((\w+).*\);\n", re.MULTILINE)
 OPS = ("grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward")
+
+FILES = ("GridSampler.h", "GridSamplerWindow.h", "GridSampler.metal")
+"""What the kernels of a thread per position are made of."""
 
 
 def sampler_proof(op: str) -> SamplerProof:
@@ -46,7 +49,9 @@ def overlay_kernels(mode: RunMode = RunMode.PLAIN) -> Kernels:
 def source_before() -> OpSource:
     """The kernels below the stack, over the installed torch's header."""
     header = (TORCH_HEADERS / KERNELS.removeprefix("aten/src/") / "GridSampler.h").read_bytes()
-    return OpSource(STANDIN, f"{KERNELS}/GridSampler.metal", (TORCH_HEADERS,), (header,))
+    return OpSource(
+        STANDIN, f"{KERNELS}/GridSampler.metal", (TORCH_HEADERS,), (header,), f"{KERNELS}/GridSampler.metal"
+    )
 
 
 def kernels_before() -> Kernels:
@@ -60,7 +65,7 @@ def instantiated(text: str, *, dtype: str, op: str = "") -> str:
     wanted = op.removeprefix("grid_sampler_").upper()
 
     def kept(line: re.Match[str]) -> str:
-        is_wanted = line[2] == dtype and wanted in ("", line[1] or "3D")
+        is_wanted = line[2] == dtype and wanted in ("", f"{line[1]}_BACKWARD" if line[1] else "3D")
         return line[0] if is_wanted else ""
 
     return REGISTRATION.sub(kept, text)
@@ -76,7 +81,7 @@ def changed_source(folder: Path, old: str, new: str, *, dtype: str, op: str = ""
         dtype: Metal name.
         op: aten name.
     """
-    texts = {name: (OVERLAY / KERNELS / name).read_text() for name in ("GridSampler.h", "GridSampler.metal")}
+    texts = {name: (OVERLAY / KERNELS / name).read_text() for name in FILES}
     assert old in "".join(texts.values()), f"the seeded fault no longer fits the overlay: {old!r}"
     for name, text in texts.items():
         target = folder / KERNELS / name
@@ -84,4 +89,4 @@ def changed_source(folder: Path, old: str, new: str, *, dtype: str, op: str = ""
         target.write_text(instantiated(text.replace(old, new), dtype=dtype, op=op))
     header = (folder / KERNELS / "GridSampler.h").read_bytes()
     include_dirs = (folder / "aten/src", TORCH_HEADERS)
-    return OpSource(folder, f"{KERNELS}/GridSampler.metal", include_dirs, (header,))
+    return OpSource(folder, f"{KERNELS}/GridSampler.metal", include_dirs, (header,), f"{KERNELS}/GridSampler.metal")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from skips import cannot
+
 _VARIABLE = "PATCHSTACK_SHARED"
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -26,7 +28,7 @@ def require_shared(name: str) -> Path:
     """A file or folder of the shared inputs by its relative path; skips where it is not there."""
     found = shared_folder() / name
     if not found.exists():
-        pytest.skip(f"not run: no {name} in {shared_folder()} (set {_VARIABLE} to the folder that has it)")
+        pytest.skip(cannot(f"no {name} in {shared_folder()} (set {_VARIABLE} to the folder that has it)"))
     return found
 
 
@@ -43,5 +45,5 @@ def upstream_tree(name: str, destination: Path) -> Path:
     command = ["bash", str(script), name, str(destination)]
     done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"not run: {done.stderr.strip()}")
+        pytest.skip(cannot(f"{done.stderr.strip()}"))
     return destination

@@ -16,6 +16,7 @@ from patchstack.errors import TreeError
 from patchstack.git import Tree
 from patchstack.source.native_functions import FUNCTIONS_PATH
 from patchstack.torchgen_run import TorchgenError, generate_c_shims
+from skips import cannot
 
 HEADER = header_path("mps")
 GEN = """
@@ -111,7 +112,7 @@ def test_an_answer_that_is_no_set_of_headers_is_refused(
         generate_c_shims(tree_with(tmp_path, ""), ["mps"])
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not run: processes are refused on Linux")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason=cannot("processes are refused on Linux"))
 def test_it_starts_no_other_process(tmp_path: Path) -> None:
     with pytest.raises(TorchgenError, match="Resource temporarily unavailable"):
         generate_c_shims(tree_with(tmp_path, "import os; os.fork()"), ["mps"])

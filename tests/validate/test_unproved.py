@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import fake_gates
 from launching_gates import ALL, HALF, NONE, NOTHING, REAL
+from skips import cannot
 from stackproof import cli
 from stackproof.cli import prove
 from stackproof.gates import EXECUTING, GATES, GateEntry
@@ -55,7 +56,7 @@ def compiler() -> None:
     try:
         find_toolchain()
     except ToolchainError as error:
-        pytest.skip(f"not run: {error}")
+        pytest.skip(cannot(f"{error}"))
 
 
 def invoked(

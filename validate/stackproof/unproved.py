@@ -49,5 +49,5 @@ def _brought(base: Tree, head: Tree, cache: Path) -> list[str]:
 
         sources = touched_sources(base, head)
         return sorted(kernels_brought(base, head, sources, cache))
-    except (PatchstackError, ModuleNotFoundError):
+    except (PatchstackError, ModuleNotFoundError, OSError):  # the cache may not be written either
         return [f"(every one of {path})" for path in sources]

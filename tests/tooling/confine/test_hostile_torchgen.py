@@ -18,8 +18,9 @@ from patchstack.confine.policy import OPTION, TreeCodeForbiddenError, tree_code
 from patchstack.git import Tree
 from patchstack.source.native_functions import FUNCTIONS_PATH
 from patchstack.torchgen_run import TorchgenError, generate_c_shims
+from skips import cannot
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not run: what holds elsewhere is told")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason=cannot("what holds elsewhere is told"))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from patchstack.confine import take
 from patchstack.confine.policy import OPTION, tree_code
+from skips import cannot
 from stack_lab import applied
 from stackproof.cshim.gate import CShimGate
 from stackproof.host.check import HostCheckGate
@@ -24,7 +25,7 @@ def test_a_gate_that_needs_torchgen_is_not_run_and_says_why(
     try:
         find_clang()
     except ToolchainError as error:
-        pytest.skip(f"not run: {error}")
+        pytest.skip(cannot(f"{error}"))
     with applied("2.11", tmp_path / "tree") as lab:
         monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path / "cache"))
         take()

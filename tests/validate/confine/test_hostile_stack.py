@@ -20,6 +20,7 @@ import pytest
 from hostile import NAMES, TOKEN, World
 from patchstack.cache import _named_folder
 from patchstack.confine import Limits, take
+from skips import cannot
 from stack_lab import applied
 from stackproof.host.mps_child import TEST_FILE, Chunk, ChunkResult, MpsTests
 from stackproof.host.run import HostRunGate
@@ -28,7 +29,7 @@ from stackproof.metal_run.last_words import say
 from stackproof.metal_run.pool import Died, run_tasks
 from stackproof.model import Verdict
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not run: what holds elsewhere is told")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason=cannot("what holds elsewhere is told"))
 
 REAL_CACHE = str(_named_folder())
 
@@ -88,7 +89,7 @@ def native(world: World) -> str:
     return text.replace("@PORT@", str(world.settings["port"]))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="not run: there is no cc")
+@pytest.mark.skipif(shutil.which("cc") is None, reason=cannot("there is no cc"))
 def test_native_code_gets_nothing_and_its_end_is_no_answer(tmp_path: Path, world: World) -> None:
     source, library = tmp_path / "hostile.c", tmp_path / "hostile.so"
     source.write_text(native(world))

@@ -25,7 +25,7 @@ def kernels_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(TORCH_HEADERS / "c10" / "metal", folder / "c10" / "metal")
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "before"], check=True)
-    for name in ("GridSampler.h", "GridSampler.metal"):
+    for name in ("GridSampler.h", "GridSamplerWindow.h", "GridSampler.metal"):
         shutil.copy(OVERLAY / KERNELS / name, folder / KERNELS / name)
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "kernels"], check=True)

@@ -47,14 +47,14 @@ def test_the_kernels_pass_their_proof_and_autograd_on_the_stand_in(context: Gate
     assert len({row.mode for row in rows}) == 18
     assert {row.dtype for row in rows} == {"float32", "float16", "bfloat16"}
     # 20 cases of each mode and dtype without autograd, 13 of the forward
-    assert result.cases == 3 * (18 * 21 + 12 * 21 + 12 * 14)
+    assert result.cases == 3 * 882
 
 
 def test_on_the_whole_matrix_the_forward_is_compared_with_the_kernels_below_the_stack(context: GateContext) -> None:
     device = StandInDevice(cache_dir())
     proof = sampler_proof("grid_sampler_3d")
     kernels = kernels_of(proof, device, context)
-    (unit, *_) = (one for one in proof.units(full=True) if one.key.kind == "as before the stack")
+    (unit, *_) = (one for one in proof.units(full=True) if one.key.kind.startswith("as before the stack"))
     results = proof.run(unit, kernels)
     assert [result for result in results if result.skipped or result.problems] == []
     assert len(results) == unit.cases

@@ -18,7 +18,7 @@ BUFFERS = "{grad_input_slot, grad_grid, grad_output, input, grid}"
 EACH_BUFFER = "      for (const auto slot : c10::irange(tensors.size())) {\n"
 FIRST_IN_BLOCK = "      auto launch_params = params;"
 BEFORE_BLOCK = "  constexpr int64_t max_launch = int64_t{1} << 30;"
-FIRST_OF_FUNCTION = "  check_grid_sampler_grad_output(op, grad_output, input, grid);\n"
+FIRST_OF_FUNCTION = "  check_grid_sampler_gradient(op, grad_output, input, grid);\n"
 FORWARD_3D, BACKWARD_2D, BACKWARD_3D = "grid_sampler_3d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"
 OPS = [BACKWARD_2D, FORWARD_3D, BACKWARD_3D]
 

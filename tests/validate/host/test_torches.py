@@ -13,6 +13,7 @@ import pytest
 from patchstack.cache import cache_dir
 from patchstack.git import Repository, Tree
 from references import require_reference
+from skips import cannot
 from stack_lab import HOST_FILE, OP, StackLab, applied
 from stackproof.host.build import build_device
 from stackproof.host.headers import mps_headers
@@ -27,7 +28,7 @@ COMMON = "c10/metal/common.h"
 ONLY_HERE = "aten/src/ATen/native/OnlyInThisTree.h"
 YAML = "aten/src/ATen/native/native_functions.yaml"
 INCLUDE = "#include <ATen/native/mps/OperationUtils.h>\n"
-FIRST_OF_FUNCTION = "  check_grid_sampler_grad_output(op, grad_output, input, grid);\n"
+FIRST_OF_FUNCTION = "  check_grid_sampler_gradient(op, grad_output, input, grid);\n"
 HAS_DEVICE, HAS_FUNCTION = "-DSTANDIN_STREAM_HAS_DEVICE", "-DSTANDIN_HAS_FUNCTION"
 
 needs_compiler = pytest.mark.usefixtures("compiler")
@@ -116,7 +117,7 @@ def test_the_host_gates_pass_with_another_torch_on_a_tree_of_another_release(tmp
     """One pair off the pinned version; bench/torch_versions.py has all."""
     python = os.environ.get(OTHER)
     if not python:
-        pytest.skip(f"not run: needs a Python with another torch, of several GB (make other-torch; then {OTHER}=PATH)")
+        pytest.skip(cannot(f"needs a Python with another torch, of several GB (make other-torch; then {OTHER}=PATH)"))
     with applied("2.13", tmp_path / "tree", series="metal_ops") as lab:
         report = tmp_path / "report.json"
         command: list[Any] = [

@@ -9,6 +9,7 @@ import pytest
 
 from kernel_trees import commit
 from patchstack.git import Repository, Tree
+from skips import cannot
 from stackproof.metal.brought import kernels_brought
 from stackproof.metal.errors import ToolchainError
 from stackproof.metal.toolchain import find_toolchain
@@ -53,7 +54,7 @@ def compiler() -> None:
     try:
         find_toolchain()
     except ToolchainError as error:
-        pytest.skip(f"not run: {error}")
+        pytest.skip(cannot(f"{error}"))
 
 
 def committed(root: Path, files: dict[str, str]) -> str:

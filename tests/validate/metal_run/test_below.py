@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_trees import commit_kernels, overlay_texts
+from kernel_trees import commit_kernels, overlay_texts, replaced
 from patchstack.cache import cache_dir
 from patchstack.git import Repository
 from patchstack.source.native_functions import FUNCTIONS_PATH
@@ -35,8 +35,7 @@ Change = tuple[str, str]
 def commit_tree(root: Path, changes: tuple[Change, ...], more: str = "", host: str = HOST) -> None:
     texts = overlay_texts()
     for old, new in changes:
-        assert old in texts["GridSampler.metal"]
-        texts["GridSampler.metal"] = texts["GridSampler.metal"].replace(old, new)
+        texts = replaced(texts, old, new)
     texts["GridSampler.metal"] += more
     for path, text in {f"{OPERATIONS}/GridSampler.mm": host, FUNCTIONS_PATH: FUNCTIONS}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +126,7 @@ def test_a_wrong_kernel_below_a_replaced_one_is_a_note(tmp_path: Path) -> None:
 
 
 def test_a_source_that_does_not_compile_below_the_stack_either_is_not_run(tmp_path: Path) -> None:
-    fault = ("const auto nearest = rint(pixel.position);", "const auto nearest = no_such_name(pixel.position);")
+    fault = ("::metal::rint(pixel.position)", "no_such_name(pixel.position)")
     result = judged(tmp_path / "tree", (fault,), (fault,), match=f"{ONE_MODE}two samples")
     assert result.verdict is Verdict.NOT_RUN
     assert {(finding.rule, finding.fails) for finding in result.findings} == {("compile", False)}

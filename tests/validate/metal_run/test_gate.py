@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_trees import commit, commit_kernels, overlay_texts
+from kernel_trees import commit, commit_kernels, overlay_texts, replaced
 from overlay_kernels import KERNELS, OPS, OVERLAY, STANDIN, TORCH_HEADERS
 from patchstack.cache import cache_dir
 from patchstack.git import Repository
@@ -16,14 +16,14 @@ from stackproof.model import GateContext, GateResult, Verdict
 
 OP = "grid_sampler_2d_backward"
 SOURCE = f"{KERNELS}/GridSampler.metal"
+WINDOW = f"{KERNELS}/GridSamplerWindow.h"
 
 
 def small_tree(root: Path, changes: dict[str, tuple[str, str]]) -> None:
     """A commit with the overlay's kernels, texts replaced by file name, and the headers that they include."""
     texts = overlay_texts()
-    for name, (old, new) in changes.items():
-        assert old in texts[name]
-        texts[name] = texts[name].replace(old, new)
+    for old, new in changes.values():
+        texts = replaced(texts, old, new)
     commit_kernels(root, texts)
 
 
@@ -67,12 +67,12 @@ def test_a_wrong_kernel_fails_with_the_mode_and_the_number_of_cases(tmp_path: Pa
 
 
 def test_a_kernel_that_does_not_compile_fails_at_its_line(tmp_path: Path) -> None:
-    fault = "const auto nearest = rint(pixel.position);"
-    change = (fault, "const auto nearest = no_such_name(pixel.position);")
+    fault = "::metal::rint(pixel.position)"
+    change = (fault, "no_such_name(pixel.position)")
     result = judged(tmp_path / "tree", {"GridSampler.metal": change})
-    line = (OVERLAY / SOURCE).read_text()[: (OVERLAY / SOURCE).read_text().index(fault)].count("\n") + 1
+    line = (OVERLAY / WINDOW).read_text()[: (OVERLAY / WINDOW).read_text().index(fault)].count("\n") + 1
     assert result.verdict is Verdict.FAILED
-    assert (SOURCE, line, "compile") in {(finding.path, finding.line, finding.rule) for finding in result.findings}
+    assert (WINDOW, line, "compile") in {(finding.path, finding.line, finding.rule) for finding in result.findings}
 
 
 def test_a_kernel_that_takes_the_process_down_is_a_finding(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_base_without_the_kernels_is_said_and_does_not_fail(tmp_path: Path) ->
 
 
 def test_a_source_is_compiled_once_for_all_ops_whose_kernels_it_holds(tmp_path: Path) -> None:
-    fault = ("const auto nearest = rint(pixel.position);", "const auto nearest = no_such_name(pixel.position);")
+    fault = ("::metal::rint(pixel.position)", "no_such_name(pixel.position)")
     result = judged(tmp_path / "tree", {"GridSampler.metal": fault}, ops=list(OPS))
     assert result.verdict is Verdict.FAILED
     assert [finding.rule for finding in result.findings].count("compile") == 1

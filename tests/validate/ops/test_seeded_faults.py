@@ -181,7 +181,8 @@ def test_32_bit_offsets_in_a_64_bit_kernel_are_found(op: str, tmp_path: Path) ->
 
 
 def test_a_comparison_with_nan_is_found_by_fast_math(tmp_path: Path) -> None:
-    old, new = "(bits & 0x7fffffffu) > as_type<uint32_t>(GRID_COORD_LIMIT)", "!(fabs(coord) <= GRID_COORD_LIMIT)"
+    old = "(bits & 0x7fffffffu) > ::metal::as_type<uint32_t>(GRID_COORD_LIMIT)"
+    new = "!(::metal::fabs(coord) <= GRID_COORD_LIMIT)"
     fault = Fault(old, new, ("non-finite coordinates", "bicubic", ""), "is off")
     assert seen(tmp_path / "safe", fault, fault.units()) == ""
     said = seen(tmp_path / "fast", fault, fault.units(), run_mode="fast math", jobs=1)
@@ -199,7 +200,7 @@ def test_another_order_of_additions_in_the_forward_is_as_good_as_the_one_before_
 
 
 INDEX = ("return index >= 0 && index < size ? index : -1;", "return index >= -4096 ? index : -1;")
-CONVERSION = ("return fabs(position) < 2.0f * size + 4.0f;", "return true;")
+CONVERSION = ("return ::metal::fabs(position) < 2.0f * size + 4.0f;", "return true;")
 DETECTED = {
     "an unchecked conversion": Fault(*CONVERSION, ("non-finite coordinates", "bilinear", "zeros"), "undefined: "),
     "an index that is not checked": Fault(*INDEX, ("far outside", "nearest", "zeros"), "out-of-bounds: "),

@@ -146,6 +146,7 @@ class Overlay:
             place = file.relative_to(self.root)
             asked = {name for used, name in self._asked.texts if used == place}
             is_context = place.name.startswith("README") or any(part.startswith(".") for part in place.parts)
+            is_context |= "__pycache__" in place.parts  # pip compiles what is Python in an installed overlay
             if is_context or "" in asked or self._tree_path(place) in in_doubt or not file.is_file():
                 continue
             if not asked:

@@ -21,7 +21,7 @@ from typing import Any
 from stackproof.building import builder
 from stackproof.metal.dialect import dialect_edits
 from stackproof.metal.kernels import Kernel, KernelDeclaration, find_kernels
-from stackproof.metal.model import Build, Parameter, ParameterKind, RunMode
+from stackproof.metal.model import Build, Parameter, ParameterKind, ReportKind, RunMode
 from stackproof.metal.places import Places
 from stackproof.metal.sites import number_sites, said_to_be_meant
 from stackproof.metal.tokens import TokenStream
@@ -319,7 +319,8 @@ def _load(folder: Path, content: Mapping[str, Any], source: Source) -> Build:
         for kernel in content["kernels"]
     )
     sites = tuple((places.here(file), line) for file, line in content["sites"])
-    return Build(folder / "library.so", kernels, sites, said_to_be_meant(ReportKind.SIMDGROUP_DIVERGENCE.value, sites, source.root))
+    meant = said_to_be_meant(ReportKind.SIMDGROUP_DIVERGENCE.value, sites, source.root)
+    return Build(folder / "library.so", kernels, sites, meant)
 
 
 def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:

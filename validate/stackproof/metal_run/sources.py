@@ -51,11 +51,11 @@ def collect_op(tree: Tree, proof: OpProof) -> OpFiles:
     Raises:
         PatchstackError: the tree lacks the op's own source or header.
     """
+    sources = op_sources(tree, proof)
+    files = {path: text for source in sources for path, text in collect_sources(tree, source).items()}
     for path in proof.headers:
         if not tree.exists(path):
             raise PatchstackError("the tree does not have this header", where=path, expected="the parameters of an op")
-    sources = op_sources(tree, proof)
-    files = {path: text for source in sources for path, text in collect_sources(tree, source).items()}
     beside = [path for path in proof.beside if not path.endswith(".metal") and tree.exists(path)]
     headers = [*proof.headers, *beside]
     texts = tuple(tree.read(path) or b"" for path in headers)
