@@ -94,7 +94,17 @@ EDITS = {
 }  # fmt: skip
 
 
-def touched(root: Path, path: str, old: str, new: str) -> set[str]:
+HOOK = "  if (auto faster = fast(self)) {\n    return *faster;\n  }\n"
+BUT_FOR_HOOKS = {
+    "a statement before the launch": (HOST, "  check(self);\n", f"  check(self);\n{HOOK}", NOTHING),
+    "a statement in the place of another": (HOST, "  check(self);\n", HOOK, DOUBLE),
+    "a statement less": (HOST, "  check(self);\n", "", DOUBLE),
+    "an argument more": (HOST, "check(self);\n  launch", "check(self, 1);\n  launch", DOUBLE),
+    "a statement put into a kernel": (SOURCE, "{ return x; }", "{ x = -x; return x; }", {"keep_it_float"}),
+}
+
+
+def touched(root: Path, path: str, old: str, new: str, *, hooks_touch: bool = True) -> set[str]:
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -106,6 +116,7 @@ def touched(root: Path, path: str, old: str, new: str) -> set[str]:
     with Repository.open(root) as repository:
         base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
         found = Touched.by(GateContext(repository, base, head, root / "cache"))
+        found = found if hooks_touch else found.but_for_hooks
         kernels = {name for name in ("double_it_float", "keep_it_float") if found.kernel(SOURCE, name)}
         assert not found.op("elsewhere")
         return kernels | {op for op in ("double_it", "keep_it") if found.op(op)}
@@ -115,6 +126,13 @@ def touched(root: Path, path: str, old: str, new: str) -> set[str]:
 def test_a_kernel_is_touched_by_what_it_is_made_of_and_by_what_launches_it(edit: str, tmp_path: Path) -> None:
     path, old, new, expected = EDITS[edit]
     assert touched(tmp_path / "tree", path, old, new) == expected
+
+
+@pytest.mark.parametrize("edit", BUT_FOR_HOOKS)
+def test_where_hooks_do_not_count_only_what_was_there_before_is_touched(edit: str, tmp_path: Path) -> None:
+    path, old, new, expected = BUT_FOR_HOOKS[edit]
+    assert touched(tmp_path / "tree", path, old, new, hooks_touch=False) == expected
+    assert touched(tmp_path / "again", path, old, new) >= expected
 
 
 def test_an_op_that_one_of_the_trees_does_not_have_is_touched(tmp_path: Path) -> None:

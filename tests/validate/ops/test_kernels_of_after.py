@@ -7,6 +7,7 @@ kernels in ``tests/validate/apple/test_upstream_divergences.py``.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -157,26 +158,31 @@ def test_the_changes_kernels_are_clean_under_the_detectors(op: str, stack_of_aft
     assert watched.library.reports() == []
 
 
+@pytest.mark.parametrize("name", ["two samples", "far outside", "on the lattice"])
 @pytest.mark.parametrize("op", FORWARD)
-def test_ordinary_samples_are_those_of_before_within_rounding(op: str, kernels: Kernels) -> None:
+def test_ordinary_samples_are_those_of_before_within_rounding(op: str, name: str, kernels: Kernels) -> None:
     for dtype in DTYPES:
-        units = chosen(op, "as before the stack", dtype, "bilinear, reflection")
+        units = chosen(op, f"as before the stack, {name}", dtype, "bilinear, reflection")
         results = [result for unit in units for result in sampler_proof(op).run(unit, kernels)]
-        compared = [result for result in results if not result.skipped]
-        assert [result.problems for result in compared if result.problems] == []
-        assert {result.skipped for result in results if result.skipped} == {
-            "on axes of one pixel the kernels below the stack have no defined result"
-        }
-        assert len(compared) == 5 * len(results) // 6
+        assert len(results) == sum(unit.cases for unit in units)
+        assert [(result.problems, result.skipped) for result in results] == [((), "")] * len(results)
 
 
-def test_samples_that_differ_from_before_by_more_than_rounding_are_found(kernels: Kernels) -> None:
-    # With the 64-bit kernels of another mode in place of the right ones, nothing would be the same.
-    assert kernels.before is not None
-    unit, *_ = chosen("grid_sampler_2d", "as before the stack", "float32", "bilinear, zeros, no")
-    swapped = Kernels(_Swapped(kernels.before.library), kernels.before.headers)
-    results = sampler_proof("grid_sampler_2d").run(unit, Kernels(kernels.library, kernels.headers, before=swapped))
-    assert any("units of float32's epsilon from before the stack" in text for one in results for text in one.problems)
+@pytest.mark.parametrize("op", FORWARD)
+def test_a_kernel_of_before_that_takes_its_process_down_costs_one_batch(op: str, stack_of_after: StackLab) -> None:
+    new, old = (sampler_source(stack_of_after.tree(at)) for at in (None, "main"))
+    work = Setup({op: replace(new, before=old)}, cache_dir())
+    units = chosen(op, "as before the stack, one row", "float32", "bilinear, reflection, align")
+    answers = [answer for _, answer in run_tasks([Task(op, PLAIN, unit) for unit in units], work, jobs=1)]
+    assert [isinstance(answer, Died) and answer.reason for answer in answers] == ["killed by SIGFPE"] * len(units)
+
+
+def test_samples_that_are_further_off_than_those_of_before_are_found(kernels: Kernels) -> None:
+    swapped = Kernels(_Swapped(kernels.library), kernels.headers, before=kernels.before)
+    units = chosen("grid_sampler_2d", "as before the stack, far outside", "float32", "bilinear, zeros, no")
+    results = [result for unit in units for result in sampler_proof("grid_sampler_2d").run(unit, swapped)]
+    assert all("where the kernels below the stack are off by 0" in text for one in results for text in one.problems)
+    assert any(result.problems for result in results)
 
 
 class _Swapped:

@@ -33,6 +33,7 @@ def noted(
     base: Tree,
     touched: Callable[[Finding], bool] = lambda finding: False,
     repeated: bool = False,
+    exact: bool = False,
 ) -> list[Finding]:
     """The findings, those that are the base's as notes.
 
@@ -43,11 +44,12 @@ def noted(
         base: the tree below it.
         touched: whether the stack touches what is behind a finding although its own place is the same.
         repeated: one fault is found many times, as by a gate that executes; otherwise a second one at a place is new.
+        exact: the numbers in the messages have to be the same too.
     """
-    had = Counter(_key(one, base) for one in below)
+    had = Counter(_key(one, base, exact=exact) for one in below)
     result = []
     for one in findings:
-        key = _key(one, head)
+        key = _key(one, head, exact=exact)
         if one.fails and had[key] > 0 and not touched(one):
             had[key] -= not repeated
             result.append(as_note(one))
@@ -61,5 +63,6 @@ def failing(findings: Sequence[Finding]) -> list[Finding]:
     return [one for one in findings if one.fails]
 
 
-def _key(finding: Finding, tree: Tree) -> tuple[str, str, Place]:
-    return finding.rule, same_words(finding.message), place_of(tree, finding.path, finding.line)
+def _key(finding: Finding, tree: Tree, *, exact: bool) -> tuple[str, str, Place]:
+    words = finding.message if exact else same_words(finding.message)
+    return finding.rule, words, place_of(tree, finding.path, finding.line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,18 @@ class Touched:
         head: the tree with the stack.
         changed: paths that differ between them.
         cache: where sources are written to, to be preprocessed.
+        hooks_touch: whether a host function is touched by statements that were only put into it; without that, what a
+            finding says has to be the same to the last number before it is the base's.
     """
 
-    def __init__(self, base: Tree, head: Tree, changed: Iterable[str], cache: Path) -> None:
+    def __init__(
+        self, base: Tree, head: Tree, changed: Iterable[str], cache: Path, *, hooks_touch: bool = True
+    ) -> None:
         self.base = base
         self.head = head
         self._changed = tuple(path for path in changed if path.endswith(CXX_SUFFIXES))
         self._cache = cache
+        self._hooks_touch = hooks_touch
         self._kept: dict[tuple[str, ...], Any] = {}
 
     @classmethod
@@ -82,6 +88,11 @@ class Touched:
         names = context.repository.text("diff", "--name-only", "--no-renames", context.base, context.head)
         base, head = (Tree.at(context.repository, commit) for commit in (context.base, context.head))
         return cls(base, head, names.splitlines(), context.cache / "before")
+
+    @cached_property
+    def but_for_hooks(self) -> Touched:
+        """The same, of which statements that were only put into a host function touch nothing."""
+        return Touched(self.base, self.head, self._changed, self._cache, hooks_touch=False)
 
     def kernel(self, source: str, host_name: str) -> bool:
         """Whether the stack touches a kernel, what it is made of, or a host function that launches it.
@@ -126,14 +137,16 @@ class Touched:
         found = [name for name in names if any(name in side.named for side in host)]
         unknown = [name for name in names if name not in found]
         mentioned = any(name in self._mentioned for name in unknown)
-        return mentioned or (bool(found) and _differ(*host, found))
+        return mentioned or (bool(found) and _differ(*host, found, hooks_touch=self._hooks_touch))
 
     def _launch(self, source: str, host_name: str) -> bool:
         """Whether the stack touches a host function that has the kernel's name, or one that calls it."""
         stem = Path(source).stem
         host = self._host(lambda text: f"{stem}_metallib.h".encode() in text, stem)
         names = [{name for name, texts in side.named.items() if _names_kernel(texts, host_name)} for side in host]
-        if not names[0] or names[0] != names[1] or any(host[0].named[one] != host[1].named[one] for one in names[1]):
+        if not names[0] or names[0] != names[1]:
+            return True
+        if not all(_are_same(host[0].named[one], host[1].named[one], self._hooks_touch) for one in names[1]):
             return True
         return any(
             host[1].reached(functions) & names[1] and self.op(op)
@@ -211,15 +224,32 @@ def _instances(tree: Tree, source: str, cache: Path) -> dict[str, tuple[str, str
     }
 
 
-def _differ(base: _Texts, head: _Texts, roots: Iterable[str]) -> bool:
+def _differ(base: _Texts, head: _Texts, roots: Iterable[str], *, hooks_touch: bool = True) -> bool:
     """Whether anything that the roots are made of is not the same on both sides; also where they are not found."""
     roots = list(roots)
     if not any(root in head.named for root in roots):
         return True
-    words = head.reached(roots)
-    if any(base.named.get(word) != head.named.get(word) for word in words):
+    words = (head if hooks_touch else base).reached(roots)
+    if not all(_are_same(base.named.get(word), head.named.get(word), hooks_touch) for word in words):
         return True
     return any(base.loose.get(path) != text for path, text in head.loose.items() if path in base.loose)
+
+
+def _are_same(then: tuple[str, ...] | None, now: tuple[str, ...] | None, hooks_touch: bool) -> bool:
+    """Whether definitions are the same, but for statements put into them where those touch nothing."""
+    if then == now or hooks_touch or then is None or now is None or len(then) != len(now):
+        return then == now
+    return all(_only_grew(*pair) for pair in zip(then, now, strict=True))
+
+
+def _only_grew(then: str, now: str) -> bool:
+    """Whether ``now`` is ``then`` with whole statements put in."""
+    old, new = then.split(" "), now.split(" ")
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    put_in = [new[start:end] for step, _, _, start, end in steps if step == "insert"]
+    return all(step in ("equal", "insert") for step, *_ in steps) and all(
+        text.count("{") == text.count("}") and {";", "}"} & set(text) for text in put_in
+    )
 
 
 def _parts(tree: Tree, source: str) -> Iterable[str]:

@@ -1,7 +1,8 @@
 """What the host functions and kernels below the stack do in the scenarios that fail: their failures become notes.
 
 A failure names the kernel behind it, or is one of the scenario's op. The base is asked only about those of which the
-stack touches neither the kernel nor the host functions that launch it.
+stack touches neither the kernel nor the host functions that launch it; where it only put statements into such a
+function, the base's failure has to be the same to the last number.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from patchstack.errors import PatchstackError
 from stackproof.before.findings import as_note, noted, same_words
@@ -35,7 +36,7 @@ class BelowHost:
 
     context: GateContext
     stack: HostStack
-    _kernels: dict[str, bool] = field(default_factory=dict)
+    _kernels: dict[tuple[str, bool], bool] = field(default_factory=dict)
 
     @cached_property
     def touched(self) -> Touched:
@@ -52,10 +53,12 @@ class BelowHost:
         except PatchstackError:
             return None
 
-    def touches(self, text: str, op: str) -> bool:
+    def touches(self, text: str, op: str, *, hooks_touch: bool = True) -> bool:
         """Whether the stack touches what is behind a text: the kernels that it names, or else an op."""
         named = self._kernels_in(text)
-        return any(self._touches_kernel(one) for one in named) if named else self.touched.op(op)
+        if named:
+            return any(self._touches_kernel(one, hooks_touch) for one in named)
+        return self._by(hooks_touch).op(op)
 
     def names_kernel(self, text: str) -> bool:
         """Whether a text names a kernel of the stack's sources."""
@@ -84,11 +87,14 @@ class BelowHost:
         paths = self.stack.kernel_sources
         return [word for word in _WORD.findall(text) if any(self.touched.has_kernel(path, word) for path in paths)]
 
-    def _touches_kernel(self, name: str) -> bool:
-        if name not in self._kernels:
+    def _by(self, hooks_touch: bool) -> Touched:
+        return self.touched if hooks_touch else self.touched.but_for_hooks
+
+    def _touches_kernel(self, name: str, hooks_touch: bool) -> bool:
+        if (name, hooks_touch) not in self._kernels:
             sources = [path for path in self.stack.kernel_sources if self.touched.has_kernel(path, name)]
-            self._kernels[name] = any(self.touched.kernel(path, name) for path in sources)
-        return self._kernels[name]
+            self._kernels[name, hooks_touch] = any(self._by(hooks_touch).kernel(path, name) for path in sources)
+        return self._kernels[name, hooks_touch]
 
     def _may_be_theirs(self, scenario: Scenario, outcome: Outcome) -> bool:
         ran = outcome.ran or Ran((), (), 0, 0.0)
@@ -97,7 +103,7 @@ class BelowHost:
             *(problem for case in ran.cases for problem in case.problems),
             *(finding.message for finding in ran.findings if finding.fails),
         ]
-        return any(not self.touches(text, scenario.op) for text in texts)
+        return any(not self.touches(text, scenario.op, hooks_touch=False) for text in texts)
 
     def _noted(self, scenario: Scenario, ours: Outcome, theirs: Outcome) -> Outcome:
         crashes = [crash for crash in ours.crashes if self._is_theirs(scenario, str(crash), crash in theirs.crashes)]
@@ -107,26 +113,36 @@ class BelowHost:
             ran = Ran((), tuple(notes), 0, 0.0) if notes and not kept else None
             return Outcome(ran, kept)
         below = theirs.ran or Ran((), (), 0, 0.0)
-        had = {case.name: _words(case) for case in below.cases if case.problems}
-        same = [
-            case
-            for case in ours.ran.cases
-            if case.problems and self._is_theirs(scenario, " ".join(case.problems), had.get(case.name) == _words(case))
-        ]
-        findings = noted(
-            ours.ran.findings,
-            below.findings,
-            head=self.touched.head,
-            base=self.touched.base,
-            touched=lambda one: self.touches(one.message, scenario.op),
-            repeated=True,
-        )
+        had = {case.name: case.problems for case in below.cases if case.problems}
+        same = [case for case in ours.ran.cases if case.problems and self._has(scenario, case, had.get(case.name, ()))]
+        findings: Sequence[Finding] = ours.ran.findings
+        for hooks_touch in (True, False):
+            findings = noted(
+                findings,
+                below.findings,
+                head=self.touched.head,
+                base=self.touched.base,
+                touched=partial(self._touches_place, scenario.op, hooks_touch),
+                repeated=True,
+                exact=not hooks_touch,
+            )
         notes += [as_note(case_of(scenario, case, len(ours.ran.cases))) for case in same]
         cases = tuple(case for case in ours.ran.cases if case not in same)
         return Outcome(replace(ours.ran, cases=cases, findings=(*findings, *notes)), kept)
 
-    def _is_theirs(self, scenario: Scenario, text: str, base_has_it: bool) -> bool:
-        return base_has_it and not self.touches(text, scenario.op)
+    def _touches_place(self, op: str, hooks_touch: bool, finding: Finding) -> bool:
+        return self.touches(finding.message, op, hooks_touch=hooks_touch)
+
+    def _has(self, scenario: Scenario, case: HostCase, base: Sequence[str]) -> bool:
+        """Whether the problems of a case are those that the base has with it."""
+        text = " ".join(case.problems)
+        alike = list(map(same_words, case.problems)) == list(map(same_words, base))
+        return self._is_theirs(scenario, text, alike, hooks_touch=True) or self._is_theirs(
+            scenario, text, list(case.problems) == list(base)
+        )
+
+    def _is_theirs(self, scenario: Scenario, text: str, base_has_it: bool, *, hooks_touch: bool = False) -> bool:
+        return base_has_it and not self.touches(text, scenario.op, hooks_touch=hooks_touch)
 
 
 def crash_of(scenario: Scenario, crash: Crash) -> Finding:
@@ -139,10 +155,6 @@ def case_of(scenario: Scenario, case: HostCase, cases: int, failed: int = 1) -> 
     more = f", and {failed - 1} more of {cases}" if failed > 1 else ""
     message = f"{scenario.kind} of {scenario.op}: {case.name}: {case.problems[0]}{more}"
     return Finding(message, rule="wrong-value" if case.error is not None else "behaviour")
-
-
-def _words(case: HostCase) -> list[str]:
-    return [same_words(problem) for problem in case.problems]
 
 
 def _with(outcome: Outcome, told: Callable[[Sequence[Finding]], list[Finding]]) -> Outcome:

@@ -1,7 +1,8 @@
 """What the kernels below the stack do with the batches that fail: a failure that is theirs becomes a note.
 
 Only batches are asked about of which the stack touches neither the host function of the op nor a kernel that they
-launch, so a stack that passes costs nothing here, and a failure of the stack's own kernels next to nothing.
+launch, so a stack that passes costs nothing here, and a failure of the stack's own kernels next to nothing. Where the
+stack only put statements into the function, the failures have to be the same to the last number.
 """
 
 from __future__ import annotations
@@ -90,10 +91,11 @@ class Below:
             return False
         if task.unit is None:
             return True  # that a file does not compile is judged by its lines
-        if self._touched.op(task.op):
+        touched = self._touched.but_for_hooks
+        if touched.op(task.op):
             return False
         kernels = self._listed(replace(task, lists=True))
-        return bool(kernels) and not any(self._touched.kernel(self._source(task), one) for one in kernels)
+        return bool(kernels) and not any(touched.kernel(self._source(task), one) for one in kernels)
 
     def _listed(self, task: Task) -> tuple[str, ...]:
         if task not in self._theirs:
@@ -117,8 +119,9 @@ class Below:
             return Done(findings=(as_note(crash),)) if ours == theirs else ours
         if isinstance(theirs, Died):
             return ours
-        had = {_case(one): _words(one) for one in theirs.results if one.problems}
-        same = [one for one in ours.results if one.problems and had.get(_case(one)) == _words(one)]
+        words = _exact_words if self._touched.op(task.op) else _words
+        had = {_case(one): words(one) for one in theirs.results if one.problems}
+        same = [one for one in ours.results if one.problems and had.get(_case(one)) == words(one)]
         kept = tuple(one for one in ours.results if one not in same)
         findings = self._as_below(ours.findings, theirs.findings)
         notes = [as_note(problem_of(task, one, self._source(task))) for one in same]
@@ -149,3 +152,7 @@ def _case(result: CaseResult) -> tuple[str, str, str]:
 
 def _words(result: CaseResult) -> list[str]:
     return [same_words(one) for one in result.problems]
+
+
+def _exact_words(result: CaseResult) -> list[str]:
+    return list(result.problems)
