@@ -17,7 +17,7 @@ from stackproof.apple.reductions import compare_reductions
 from stackproof.apple.release import release_library
 from stackproof.apple.sampler import SamplerResult, judge, random_inputs, reference, run_sampler
 from stackproof.apple.struct_check import StructComparison, compare_structs
-from stackproof.apple.structs import release_structs
+from stackproof.apple.structs import KernelStruct
 from stackproof.metal import MetalLibrary, RunMode, compile_library
 from stackproof.metal_run.worker import OpSource
 from stackproof.ops import Kernels
@@ -142,9 +142,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Work:
-    """Does tasks for a release; the callable that the pool runs."""
+    """Does tasks for a release; the callable that the pool runs.
+
+    Attributes:
+        release: whose kernels and headers.
+        structs: of the release; a confined process could not read them.
+    """
 
     release: Release
+    structs: tuple[KernelStruct, ...] = ()
 
     def __call__(self, task: Task) -> Answer:
         """Do one task; an exception becomes an answer, so that the others still run."""
@@ -161,10 +167,9 @@ class Work:
             if isinstance(task, ReductionTask):
                 found = compare_reductions(library, self.release.include_dirs, self.release.cache)
                 return Answer(operators=tuple(found))
-            structs = release_structs(self.release.name, self.release.section, self.release.cache)
             place = task.stack or self.release
             compared = compare_structs(
-                {task.path: task.text}, place.root, place.include_dirs, structs, self.release.cache
+                {task.path: task.text}, place.root, place.include_dirs, self.structs, self.release.cache
             )
             return Answer(structs=tuple(compared))
         except Exception as error:

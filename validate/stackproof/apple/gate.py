@@ -96,25 +96,24 @@ class AppleKernelsGate:
         started = time.monotonic()
         try:
             llvm()
-            release, tasks = _prepare(context)
+            work, tasks = _prepare(context)
         except PatchstackError as error:
             return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
         tasks = [task for task in tasks if context.options.get("match", "") in task.label]
         collected = _Collected()
+        release = work.release
         if release.stack is None:
             text = "the head commit has no backward grid samplers of the series: nothing to put beside upstream's"
             collected.findings.append(Finding(text, rule="not-run", fails=False))
-        for done, (task, answer) in enumerate(run_tasks(tasks, Work(release), jobs=context.jobs, timeout=_TIMEOUT), 1):
+        for done, (task, answer) in enumerate(run_tasks(tasks, work, jobs=context.jobs, timeout=_TIMEOUT), 1):
             _collect(collected, task, answer)
             context.progress(done, len(tasks), task.label)
         if release.stack and failing(collected.findings):
-            collected.findings = _as_below(context, release, tasks, collected.findings)
+            collected.findings = _as_below(context, work, tasks, collected.findings)
         return _result(release, collected, time.monotonic() - started)
 
 
-def _as_below(
-    context: GateContext, release: Release, tasks: Sequence[Task], findings: Sequence[Finding]
-) -> list[Finding]:
+def _as_below(context: GateContext, work: Work, tasks: Sequence[Task], findings: Sequence[Finding]) -> list[Finding]:
     """The findings, with those as notes that the structs and the backward of the base give too."""
     below = _stack(context, context.base)
     if below is None:
@@ -123,7 +122,8 @@ def _as_below(
     asked: list[Task] = [replace(one, stack=below) for one in tasks if isinstance(one, StructTask) and one.stack]
     asked += [one for one in tasks if isinstance(one, PeerTask)]
     theirs = _Collected()
-    for task, answer in run_tasks(asked, Work(replace(release, stack=below)), jobs=context.jobs, timeout=_TIMEOUT):
+    work = replace(work, release=replace(work.release, stack=below))
+    for task, answer in run_tasks(asked, work, jobs=context.jobs, timeout=_TIMEOUT):
         _collect(theirs, task, answer)
 
     def is_touched(finding: Finding) -> bool:
@@ -134,8 +134,8 @@ def _as_below(
     return noted(findings, theirs.findings, head=touched.head, base=touched.base, touched=is_touched)
 
 
-def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
-    """The release with its headers on disk, and what is to be done."""
+def _prepare(context: GateContext) -> tuple[Work, list[Task]]:
+    """The release with its headers on disk, its structs, and what is to be done."""
     name, section = DEFAULT_RELEASE, DEFAULT_SECTION
     watched = ALL_DETECTORS | RunMode.TRAFFIC
     kernels = sampler_kernels(Release(name, section, cache_dir(), watched))
@@ -146,13 +146,13 @@ def _prepare(context: GateContext) -> tuple[Release, list[Task]]:
     names = _kernel_names(stack) if stack else frozenset()
     peer_dims = tuple(one for one in (2, 3) if any(family.is_among(names, Sampler(one)) for family in BACKWARD))
     release = Release(name, section, cache_dir(), watched, root, dirs, stack if peer_dims else None)
-    release_structs(name, section, release.cache, jobs=context.jobs, progress=context.progress)
+    structs = release_structs(name, section, release.cache, jobs=context.jobs, progress=context.progress)
     with_structs = [one for one in headers.items() if one[0].startswith(_KERNEL_HEADERS)]
     tasks = tasks_of(kernels, with_structs, peer_dims)
     if stack and names & {kernel.name for kernel in kernels}:
         # Kernels of upstream's names take upstream's structs, which the stack's own header must not have moved.
         tasks += _struct_tasks(stack)
-    return release, tasks
+    return Work(release, structs), tasks
 
 
 def _stack(context: GateContext, commit: GitCommitHash) -> OpSource | None:
