@@ -13,6 +13,7 @@ from stackproof.model import Verdict
 
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
 
+LANES_FILE = HOST_FILE.replace(".mm", "Lanes.mm")
 COUNT = "std::min(positions - first, max_launch)"
 BUFFERS = "{grad_input_slot, grad_grid, grad_output, input, grid}"
 EACH_BUFFER = "      for (const auto slot : c10::irange(tensors.size())) {\n"
@@ -33,6 +34,7 @@ class Fault:
     words: str
     kind: str = "detectors"
     op: str = BACKWARD_2D
+    path: str = HOST_FILE
 
 
 FAULTS = {
@@ -126,17 +128,19 @@ FAULTS = {
 
 FAULTS_OF_DIVISION = {
     "sums that are not zeroed": Fault(
-        "    sums = at::zeros(input.sizes(), input.options().dtype(kFloat));",
-        "    sums = at::empty(input.sizes(), input.options().dtype(kFloat));",
+        "zeroes_sums ? at::empty(sizes, options) : at::zeros(sizes, options)",
+        "at::empty(sizes, options)",
         ("uninitialised",),
         "grid_sampler_2d_backward",
+        path=LANES_FILE,
     ),
     "a threshold that the plan does not have": Fault(
-        "return {channels <= 32 ? 8 : 32, is_staged};",
-        "return {channels <= 31 ? 8 : 32, is_staged};",
+        "LanesDivision{channels <= 32 ? 8 : 32, is_staged};",
+        "LanesDivision{channels <= 31 ? 8 : 32, is_staged};",
         ("behaviour", "wrong-value"),
         "instead of",
         "launches",
+        path=LANES_FILE,
     ),
 }
 
@@ -175,7 +179,8 @@ def test_a_kernel_that_the_host_function_never_picks_fails_and_is_named(stack_be
 
 
 def assert_found(stack: Any, seeded: Fault) -> None:
-    result = stack.judge(HostRunGate(), stack.replaced(seeded.old, seeded.new), kinds=[seeded.kind], ops=[seeded.op])
+    head = stack.replaced(seeded.old, seeded.new, seeded.path)
+    result = stack.judge(HostRunGate(), head, kinds=[seeded.kind], ops=[seeded.op])
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule in seeded.rules]
     assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]
@@ -254,6 +259,6 @@ def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any
 
 
 def test_an_op_without_scenarios_is_not_run(stack: Any) -> None:
-    result = stack.judge(HostRunGate(), ops=["cumsum"])
+    result = stack.judge(HostRunGate(), ops=["_fft_r2c"])
     assert result.verdict is Verdict.NOT_RUN
-    assert "cumsum" in result.reason
+    assert "_fft_r2c" in result.reason

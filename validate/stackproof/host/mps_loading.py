@@ -7,6 +7,7 @@ torch and the installed torch does not have is stood in for by an object that sk
 from __future__ import annotations
 
 import importlib.util
+import io
 import platform
 import re
 import subprocess
@@ -168,11 +169,17 @@ def pretend_to_be_a_mac() -> None:
 
 
 class _WithSysctl(subprocess.Popen):  # type: ignore[type-arg]
-    """A process; ``sysctl -n NAME`` of macOS is answered here."""
+    """A process; ``sysctl -n NAME`` of macOS is answered here, without one: a confined process starts no other."""
+
+    _communication_started = False
 
     def __init__(self, args: Any, *rest: Any, **named: Any) -> None:
         words = args.split() if isinstance(args, str) else list(args)
         if len(words) == 3 and words[:2] == ["sysctl", "-n"]:
-            super().__init__(["printf", "%s\\n", _SYSCTL.get(words[2], "0")], **{**named, "shell": False})
+            answer = _SYSCTL.get(words[2], "0") + "\n"
+            is_text = any(named.get(option) for option in ("text", "universal_newlines", "encoding", "errors"))
+            self.args, self.pid, self.returncode = args, 0, 0
+            self.stdin = self.stderr = None
+            self.stdout = io.StringIO(answer) if is_text else io.BytesIO(answer.encode())
         else:
             super().__init__(args, *rest, **named)
