@@ -15,7 +15,6 @@ from patchstack.series import load_series
 from patchstack.source.cxx import Definition, parse_cxx
 from references import clone_of
 from shared_inputs import upstream_tree
-from skips import cannot
 
 FOLDER = "aten/src/ATen/native/mps"
 HEADER, METAL, HOST = (
@@ -30,7 +29,6 @@ UPSTREAM = (
     "2026-08-checked",
 )
 SERIES = load_series(None)
-FIRST = ("grid_sampler_2d_backward", "grid_sampler_3d_backward")
 
 
 def said(plan: StackPlan) -> str:
@@ -98,11 +96,10 @@ class TestAWholeRelease:
 
 
 class TestAnEditOfARelease:
-    def test_that_moves_a_kernel_which_is_an_anchor_below_the_users_of_the_helpers(self, plan_edited: Edited) -> None:
+    def test_that_moves_a_kernel_below_its_neighbour_takes_the_series(self, plan_edited: Edited) -> None:
         plan = plan_edited(METAL, lambda data: moved_behind(data, "grid_sampler_2d", "grid_sampler_3d"))
-        assert "grid_sampler_3d uses GridPosition" in said(plan)
-        assert "defined only below, at line" in said(plan)
-        assert not plan.changes[1].becomes_commit
+        assert said(plan) == ""
+        assert plan.changes[1].becomes_commit
 
     def test_that_moves_a_host_function_within_its_namespace(self, plan_edited: Edited) -> None:
         plan = plan_edited(
@@ -142,33 +139,18 @@ class TestUpstreamsOwnFiles:
             tree = Tree.at(repository, "main")
             assert newly_missing(tree_of({}), tree, [HEADER, METAL, HOST], [], Contents()) == []
 
-    def test_before_april_lack_the_enumeration_that_the_fast_change_uses(self, tmp_path: Path) -> None:
+    def test_before_april_get_all_that_the_series_uses(self, tmp_path: Path) -> None:
         with Repository.open(upstream_tree("2026-04-before", tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
             assert commit is not None
-            below = plan_stack(repository, SERIES, commit, only=FIRST)
-            assert [change.becomes_commit for change in below.changes] == [True, True]
             plan = plan_stack(repository, SERIES, commit)
-            if plan.changes[-1].becomes_commit:
-                pytest.skip(cannot("the series brings the enumeration by now"))
-            assert "GridSamplerGradientParams uses GridSamplerPadding, defined nowhere that this file sees" in said(
-                plan
-            )
-            assert "in aten/src/ATen/native/GridSamplerUtils.h, which is not included" in said(plan)
+            assert not plan.blocked
+            assert sum(change.becomes_commit for change in plan.changes) == 3
 
-    def test_with_a_draft_of_2d_lack_the_helpers_that_3d_takes_from_the_series_2d(self, tmp_path: Path) -> None:
+    def test_with_a_draft_of_2d_refuse_3d_by_the_struct_that_it_extends(self, tmp_path: Path) -> None:
         with Repository.open(upstream_tree("2026-04-2d-only", tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
             assert commit is not None
-            plan = plan_stack(repository, SERIES, commit, only=FIRST)
-            if not plan.blocked:
-                pytest.skip(cannot("the series brings the helpers by now"))
-            names = (
-                "GridWindow",
-                "GridBilinear",
-                "grid_sampler_dims",
-                "launch_grid_sampler",
-                "grid_sampler_fits_32_bits",
-            )
-            assert all(name in said(plan) for name in names)
-            assert "from grid_sampler_2d_backward, which is present upstream" in said(plan)
+            plan = plan_stack(repository, SERIES, commit)
+            assert plan.blocked
+            assert "0 places match 'after struct GridSamplerGradientParams in the global namespace'" in said(plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkouts.lab import write_series
-from checkouts.sources import HOST, MANIFEST, TITLES
+from checkouts.sources import HOST, MANIFEST, OVERLAY, TITLES
 from ghstack_hub import Pull, pull, url_of
 from patchstack.messages import parse_message
 
@@ -24,10 +24,14 @@ def _split_manifest() -> tuple[str, list[str]]:
 
 
 def reorder(contributor: Contributor, order: list[int]) -> None:
-    """Write the series with its changes in another order; a number left out is a change dropped."""
+    """Write the series with its changes in another order; a number left out is a change dropped, with its texts."""
     head, changes = _split_manifest()
     whole = head + "".join(f"  - id: {changes[index]}" for index in order)
-    (contributor.checkout.lab.series / "series.yaml").write_text(whole)
+    series = contributor.checkout.lab.series
+    (series / "series.yaml").write_text(whole)
+    for path in OVERLAY:
+        if f"path: {path}\n" not in whole:
+            (series / "overlay" / path).unlink()
 
 
 def insert(contributor: Contributor, at: int) -> None:

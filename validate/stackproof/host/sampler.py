@@ -6,7 +6,8 @@ Values are judged as in metal-run: against float64 from the same rounded inputs,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import torch
@@ -29,7 +30,8 @@ from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS, O
 from stackproof.ops.grid_sampler.values import random_tensors
 
 _MATRIX = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "empty batch", "no channels")
-_WATCHED = ("two samples",)
+# On little, since every access of the kernels is watched; the second with channels enough to divide their work.
+_WATCHED = {"two samples": ("sliced",), "17 channels": ("contiguous", "channels_last")}
 
 # One way of calling a sampler that has no mode, dtype or shape to vary.
 Calls = Callable[[StandinDevice, Sampler], Iterator[HostCase]]
@@ -64,20 +66,23 @@ class _SamplerHostProof(ABC):
         if scenario.kind == "values":
             return list(self._matrix(device, scenario, _MATRIX))
         if scenario.kind == "detectors":
-            # The same on little, with every access of the kernels watched.
             with device.detectors():
-                return list(self._matrix(device, scenario, _WATCHED, ("sliced",)))
+                return list(self._matrix(device, scenario, _WATCHED, _WATCHED))
         return list(self.calls[scenario.kind](device, self.sampler))
 
     def _matrix(
-        self, device: StandinDevice, scenario: Scenario, names: Sequence[str], layouts: Sequence[str] = ()
+        self,
+        device: StandinDevice,
+        scenario: Scenario,
+        names: Iterable[str],
+        layouts: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> Iterator[HostCase]:
         """Every dtype, shape and layout of one mode, through the public interface; each shape is a part."""
         mode: Mode = scenario.key
         for shape in _shapes(self.sampler, [name for name in names if name not in scenario.without]):
             device.begin(shape.name)
             for dtype in DTYPES.values():
-                for layout in layouts or shape.layouts:
+                for layout in layouts.get(shape.name, shape.layouts):
                     if layout != self.unchanged_by and (dtype is not torch.float32 or layout != ODD_OFFSET):
                         yield self._case(LAYOUTS[layout](random_tensors(shape, dtype, mode)), mode, shape, layout)
 

@@ -270,8 +270,8 @@ static void grid_sampler_3d_mps_impl(const Tensor& output,
 std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_output,
                                                         const Tensor& input,
                                                         const Tensor& grid,
-                                                        int64_t interpolation_mode,
-                                                        int64_t padding_mode,
+                                                        int64_t _interpolation_mode,
+                                                        int64_t _padding_mode,
                                                         bool align_corners,
                                                         std::array<bool, 2> output_mask) {
   check_grid_sampler_common(input, grid);
@@ -285,8 +285,8 @@ std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_outpu
                                            grad_output,
                                            input,
                                            grid,
-                                           interpolation_mode,
-                                           padding_mode,
+                                           _interpolation_mode,
+                                           _padding_mode,
                                            align_corners,
                                            output_mask[0]);
 }

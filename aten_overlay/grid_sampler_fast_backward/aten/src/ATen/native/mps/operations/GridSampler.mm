@@ -9,7 +9,6 @@
 
 namespace at::native {
 
-// Trees with upstream's backward.
 std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_output,
                                                         const Tensor& input,
                                                         const Tensor& grid,
@@ -27,7 +26,6 @@ std::tuple<Tensor, Tensor> grid_sampler_2d_backward_mps(const Tensor& grad_outpu
   return std::make_tuple(grad_input, grad_input);
 }
 
-// Everywhere in 3D, and in 2D where this series brings the function.
 std::tuple<Tensor, Tensor> grid_sampler_3d_backward_mps(const Tensor& grad_output,
                                                         const Tensor& input,
                                                         const Tensor& grid,
