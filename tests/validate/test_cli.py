@@ -20,9 +20,11 @@ from patchstack.messages.results import read_results
 from skips import cannot
 from stackproof import cli
 from stackproof.cli import prove
-from stackproof.cli.prove import typed
+from stackproof.cli.main import RUN_MODES
+from stackproof.cli.prove import Parts, typed
 from stackproof.gates import GATES, GateEntry
 from stackproof.github import workflow_commands
+from stackproof.metal_run import worker
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report import RunReport, as_json, lines, overall
 
@@ -123,6 +125,7 @@ def test_the_json_has_one_entry_a_gate_with_the_documented_keys(repository: Path
     ("arguments", "expected"),
     [
         (["--only", "nonsense"], "no gate 'nonsense'"),
+        (["--run-modes", "plane"], "no run mode 'plane'; expected some of plain, detectors"),
         (["--head", "nowhere"], "no such commit"),
         (["--base", "nowhere"], "no such commit"),
         (["--series", "nonsense"], "no series 'nonsense'"),
@@ -301,10 +304,32 @@ def test_a_report_can_be_quoted_in_the_message_of_the_commit_it_judged(
         (cli.Request(series="/some/where", require=("lint",)), " --require lint"),
         (cli.Request(series="grid_sampler", reference="2.11"), " --reference 2.11 --series grid_sampler"),
         (cli.Request(today=datetime.date(2026, 11, 30)), " --today 2026-11-30"),
+        (cli.Request(parts=Parts(ops=("take", "renorm"), small=True)), " --ops take,renorm --small"),
+        (cli.Request(parts=Parts(match="one row; bilinear")), " --match 'one row; bilinear'"),
+        (
+            cli.Request(parts=Parts(run_modes=("plain", "fast math"), kinds=("values",), patterns=("test_a",))),
+            " --run-modes 'plain,fast math' --kinds values --tests test_a",
+        ),
     ],
 )
 def test_the_command_in_a_report_has_no_path_of_this_machine(request_: cli.Request, words: str) -> None:
     assert typed(request_) == f"validate-stack{words}"
+
+
+def test_the_run_modes_that_the_command_line_knows_are_those_of_metal_run() -> None:
+    assert tuple(worker.RUN_MODES) == RUN_MODES
+
+
+@pytest.mark.usefixtures("every_gate")
+def test_parts_of_gates_reach_the_gates_of_each_commit(repository: Path) -> None:
+    arguments = ["--each-commit", "--only", "passing", "--ops", "take", "--match", "one row", "--small"]
+    arguments += ["--run-modes", "plain", "--kinds", "values,vmap", "--tests", "test_take", "--json", "-"]
+    _, output = invoke(repository, *arguments)
+    report = json.loads(output)
+    expected = {"ops": ["take"], "match": "one row", "small": True, "run_modes": ["plain"]}
+    expected |= {"kinds": ["values", "vmap"], "patterns": ["test_take"]}
+    for gates in (report["gates"], *(commit["gates"] for commit in report["commits"])):
+        assert expected.items() <= gates[0]["details"]["options"].items()
 
 
 @pytest.mark.usefixtures("every_gate")

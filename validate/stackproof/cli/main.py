@@ -16,13 +16,16 @@ from patchstack import __version__
 from patchstack.cache import cache_dir
 from patchstack.cli import options
 from patchstack.cli.group import require_no_options
-from patchstack.errors import PatchstackError
+from patchstack.errors import PatchstackError, UsageError
 from patchstack.git.process import GitCommandError
 from stackproof.bench.script import script_text
 from stackproof.cli import prove
 from stackproof.cli.apple_kernels import apple_kernels
 from stackproof.report import ReportFiles
 from stackproof.runner.report_file import write_report_file
+
+# Of metal-run, whose own table needs torch.
+RUN_MODES = ("plain", "detectors", "permuted threads", "fast math")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
@@ -46,6 +49,12 @@ from stackproof.runner.report_file import write_report_file
     "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 2, show_default=True, help="Processes at once."
 )
 @options.tree_code
+@click.option("--ops", metavar="OP,..", help="Judge these operators only (default: those of the stack's changes).")
+@click.option("--match", metavar="TEXT", default="", help="Of metal-run, only batches whose name has this text.")
+@click.option("--small", is_flag=True, help="Of metal-run, the small table of cases only.")
+@click.option("--run-modes", metavar="MODE,..", help=f"Of metal-run, only these: {', '.join(RUN_MODES)}.")
+@click.option("--kinds", metavar="KIND,..", help="Of host-run, only these kinds of scenarios (values, detectors, ...).")
+@click.option("--tests", metavar="TEXT,..", help="Of test-mps, only tests whose name has one of these texts.")
 @click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="Judge the FC window as of this day (UTC).")
 @click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end.")
 @click.option("--verbose", "-v", is_flag=True, help="Print whole tables and every finding.")
@@ -67,6 +76,12 @@ def command(
     bench_out: str | None,
     print_bench_script: bool,
     today: datetime.datetime | None,
+    ops: str | None,
+    match: str,
+    small: bool,
+    run_modes: str | None,
+    kinds: str | None,
+    tests: str | None,
     list_: bool,
     **plain: Any,
 ) -> None:
@@ -90,9 +105,30 @@ def command(
         require=prove.names(require),
         files=ReportFiles(json, junit, html, bench_out),
         today=today.date() if today else None,
+        parts=prove.Parts(
+            _listed(ops), match, small, _run_modes(run_modes), kinds=_listed(kinds), patterns=_listed(tests)
+        ),
         **plain,
     )
     sys.exit(prove.prove(request))
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    """What a comma-separated list has."""
+    return tuple(one.strip() for one in (text or "").split(",") if one.strip())
+
+
+def _run_modes(text: str | None) -> tuple[str, ...]:
+    """The modes in a list.
+
+    Raises:
+        UsageError: one of them does not exist.
+    """
+    named = _listed(text)
+    for name in named:
+        if name not in RUN_MODES:
+            raise UsageError(f"no run mode '{name}'", expected=f"some of {', '.join(RUN_MODES)}")
+    return named
 
 
 command.add_command(apple_kernels)

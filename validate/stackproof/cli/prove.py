@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -43,6 +44,43 @@ EXIT_INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Of which parts of the gates the command line asks for; all of them where it names none.
+
+    Attributes:
+        ops: operators; those of the stack's changes otherwise.
+        match: what the names of batches have, of metal-run and apple-kernels.
+        small: the small table of cases only, of metal-run.
+        run_modes: of metal-run.
+        kinds: of scenarios, of host-run.
+        patterns: what the names of tests have, of test-mps.
+    """
+
+    ops: tuple[str, ...] = ()
+    match: str = ""
+    small: bool = False
+    run_modes: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        """As the gates take them."""
+        return {name: value for name, value in vars(self).items() if value}
+
+    def typed(self) -> list[str]:
+        """As words of a command."""
+        named = {
+            "--ops": ",".join(self.ops),
+            "--match": shlex.quote(self.match) if self.match else "",
+            "--run-modes": shlex.quote(",".join(self.run_modes)) if self.run_modes else "",
+            "--kinds": shlex.quote(",".join(self.kinds)) if self.kinds else "",
+            "--tests": shlex.quote(",".join(self.patterns)) if self.patterns else "",
+        }
+        words = [word for option, value in named.items() if value for word in (option, value)]
+        return [*words, *(["--small"] if self.small else [])]
+
+
+@dataclass(frozen=True)
 class Request:
     """What the command line asks for."""
 
@@ -63,6 +101,7 @@ class Request:
     github: bool = False
     device: str | None = None
     tree_code: bool = True
+    parts: Parts = field(default_factory=Parts)
 
 
 def prove(request: Request) -> int:
@@ -115,7 +154,9 @@ def run(request: Request) -> RunReport:
     trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
     target.repository.close()
     with _terminations_interrupt(), watcher() as observer:
-        outcome = run_stages(stage, _ranges(target, commits, _options(request, stacked)), observer)
+        outcome = run_stages(
+            stage, _ranges(target, commits, _options(request, stacked), ops=request.parts.ops), observer
+        )
     per_commit = [
         CommitReport(commit.commit, commit.base, commit.title, results, trees[commit.commit], trees[commit.base])
         for commit, results in zip(commits, outcome.results, strict=False)
@@ -180,6 +221,7 @@ def typed(request: Request) -> str:
         words += ["--device", request.device]
     for option, names in (("--only", request.only), ("--require", request.require)):
         words += [option, ",".join(names)] if names else []
+    words += request.parts.typed()
     return " ".join([*words, *(["--today", str(request.today)] if request.today else [])])
 
 
@@ -248,16 +290,18 @@ def _options(request: Request, stacked: Sequence[StackCommit]) -> dict[str, Any]
     asked["device"] = request.device
     # Whoever names a device wants its whole table; commit by commit, one row of each kind has to do.
     switches = {"github": request.github, "all_rows": bool(request.device) and not request.each_commit}
-    return switches | {name: value for name, value in asked.items() if value}
+    return switches | {name: value for name, value in asked.items() if value} | request.parts.options()
 
 
-def _ranges(target: Target, commits: Sequence[StackCommit], options: dict[str, Any]) -> list[Range]:
-    """Every commit's range, then the whole."""
+def _ranges(
+    target: Target, commits: Sequence[StackCommit], options: dict[str, Any], *, ops: Sequence[str] = ()
+) -> list[Range]:
+    """Every commit's range, then the whole; of each commit its own operators, where the command line names none."""
     common = {name: value for name, value in options.items() if name != "ops"}
-    of_commits = [
-        Range(commit.base, commit.commit, commit.title, common | ({"ops": commit.ops} if commit.ops else {}))
-        for commit in commits
-    ]
+    of_commits = []
+    for commit in commits:
+        own = ops or commit.ops
+        of_commits.append(Range(commit.base, commit.commit, commit.title, common | ({"ops": own} if own else {})))
     return [*of_commits, Range(target.base, target.head, "", options)]
 
 
