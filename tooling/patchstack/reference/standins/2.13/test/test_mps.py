@@ -37,7 +37,8 @@ class TestConsistency(TestCase):
         def moved(value):
             if not isinstance(value, torch.Tensor):
                 return value
-            return value.detach().to(device=device, dtype=dtype).requires_grad_(value.requires_grad)
+            kept = dtype if value.is_floating_point() else value.dtype
+            return value.detach().to(device=device, dtype=kept).requires_grad_(value.requires_grad)
 
         arguments = [moved(value) for value in (sample.input, *sample.args)]
         output = op(*arguments, **sample.kwargs)
