@@ -61,7 +61,9 @@ class Below:
 
     def noted(self, answers: Sequence[Answered]) -> list[Answered]:
         """The answers, with what is the base's as notes."""
-        self._ask([task for task, answer in answers if _fails(answer) and self._may_be_theirs(task)])
+        failed = [task for task, answer in answers if _fails(answer)]
+        self._list(failed)
+        self._ask([task for task in failed if self._may_be_theirs(task)])
         return [
             (task, self._noted(task, answer, self._theirs[task])) if task in self._theirs else (task, answer)
             for task, answer in answers
@@ -78,7 +80,11 @@ class Below:
             tasks: those that the results are of.
             small: some that launch every kernel of the op.
         """
-        if not failing(found) or not all(self._may_be_theirs(task) for task in small):
+        if not failing(found):
+            return list(found)
+        small = list(small)
+        self._list(small)
+        if not all(self._may_be_theirs(task) for task in small):
             return list(found)
         asked = list(tasks)
         self._ask(asked)
@@ -94,15 +100,19 @@ class Below:
         touched = self._touched.but_for_hooks
         if touched.op(task.op):
             return False
-        kernels = self._listed(replace(task, lists=True))
+        self._list([task])
+        listed = self._theirs[replace(task, lists=True)]
+        kernels = listed.kernels if isinstance(listed, Done) else ()
         return bool(kernels) and not any(touched.kernel(self._source(task), one) for one in kernels)
 
-    def _listed(self, task: Task) -> tuple[str, ...]:
-        if task not in self._theirs:
-            ((_, answer),) = run_tasks([task], self.setup, jobs=1, timeout=self.timeout)
-            self._theirs[task] = answer
-        done = self._theirs[task]
-        return done.kernels if isinstance(done, Done) else ()
+    def _list(self, tasks: Iterable[Task]) -> None:
+        """Find which kernels some tasks launch, all at once: a worker takes longer to start than to list them."""
+        touched = self._touched.but_for_hooks
+        asked = [task for task in tasks if task.unit is not None and task.op in self.sources]
+        lists = dict.fromkeys(replace(task, lists=True) for task in asked if not touched.op(task.op))
+        waiting = [one for one in lists if one not in self._theirs]
+        if waiting:
+            self._theirs |= dict(run_tasks(waiting, self.setup, jobs=self.context.jobs, timeout=self.timeout))
 
     def _source(self, task: Task) -> str:
         return self.setup.sources[task.op].path
