@@ -116,15 +116,20 @@ class BelowHost:
         had = {case.name: case.problems for case in below.cases if case.problems}
         same = [case for case in ours.ran.cases if case.problems and self._has(scenario, case, had.get(case.name, ()))]
         findings: Sequence[Finding] = ours.ran.findings
-        for hooks_touch in (True, False):
+        # Behind a hook a value has to be the same to the last number; where a buffer begins is not a value.
+        for touches, exact in (
+            (partial(self._touches_place, scenario.op, True), False),
+            (partial(self._touches_place, scenario.op, False), True),
+            (lambda one: not one.details.get("ran") or self._touches_place(scenario.op, False, one), False),
+        ):
             findings = noted(
                 findings,
                 below.findings,
                 head=self.touched.head,
                 base=self.touched.base,
-                touched=partial(self._touches_place, scenario.op, hooks_touch),
+                touched=touches,
                 repeated=True,
-                exact=not hooks_touch,
+                exact=exact,
             )
         notes += [as_note(case_of(scenario, case, len(ours.ran.cases))) for case in same]
         cases = tuple(case for case in ours.ran.cases if case not in same)

@@ -30,7 +30,7 @@ from stackproof.metal import (
 )
 from stackproof.metal.build import Source, compile_source
 from stackproof.model import Finding
-from stackproof.ops import CaseResult, Kernels, WorkUnit, proof_for
+from stackproof.ops import CaseResult, Kernels, LeftToTreeError, WorkUnit, proof_for
 
 PLAIN = "plain"
 
@@ -159,9 +159,13 @@ class Setup:
         kernels = Kernels(library, source.headers, library.mark_undefined)
         if task.unit.compares:
             kernels = replace(kernels, before=kernels if task.alone else _before(source, self.cache))
-        results = tuple(proof.run(task.unit, kernels))
+        results: list[CaseResult] = []
+        try:
+            results += proof.run(task.unit, kernels)
+        except LeftToTreeError as error:
+            results.append(CaseResult("", "", task.unit.label, skipped=str(error)))
         counts.kernels.update({(task.op, kernel): number for kernel, number in library.launches.items()})
-        return results, _reported(library, source, task)
+        return tuple(results), _reported(library, source, task)
 
     def _listed(self, task: Task) -> tuple[str, ...]:
         """The kernels that a unit asks for; what it makes of tensors that nothing was written to does not matter."""

@@ -1,6 +1,6 @@
 """Proofs of single ops: what to run their kernels on, and what must come out."""
 
-from stackproof.ops.model import CaseResult, KernelFunction, KernelLibrary, Kernels, OpProof, WorkUnit
+from stackproof.ops.model import CaseResult, KernelFunction, KernelLibrary, Kernels, LeftToTreeError, OpProof, WorkUnit
 from stackproof.ops.registry import proof_for, proven_ops
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "KernelFunction",
     "KernelLibrary",
     "Kernels",
+    "LeftToTreeError",
     "OpProof",
     "WorkUnit",
     "proof_for",

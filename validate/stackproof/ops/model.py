@@ -96,6 +96,10 @@ class CaseResult:
     note: str = ""
 
 
+class LeftToTreeError(LookupError):
+    """A call that the stack leaves to kernels of the tree which the proof does not know how to launch."""
+
+
 class OpProof(Protocol):
     """Everything that is known about proving one op right.
 

@@ -15,11 +15,17 @@ import torch
 from torch import Tensor
 
 from stackproof.ops.grid_sampler.families.lanes import has_lanes, run_lanes, takes
-from stackproof.ops.grid_sampler.families.model import POSITIONS_PER_LAUNCH, BackwardCall, ForwardCall, Outputs
+from stackproof.ops.grid_sampler.families.model import (
+    POSITIONS_PER_LAUNCH,
+    BackwardCall,
+    BackwardFamily,
+    ForwardCall,
+    Outputs,
+)
 from stackproof.ops.grid_sampler.families.registry import BACKWARD, FORWARD, family_of
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import Kernels
+from stackproof.ops.model import Kernels, LeftToTreeError
 
 
 class _HostFunction:
@@ -63,8 +69,21 @@ class HostBackward(_HostFunction):
 
     def splits_launches(self, tensors: SamplerTensors, mode: Mode) -> bool:
         """Whether a grid with more positions than a launch takes gets several."""
-        sampler = Sampler(tensors.dims)
-        return self._is_hooked(tensors, mode, True) or family_of(BACKWARD, self._names, sampler).splits_launches
+        return self._is_hooked(tensors, mode, True) or self._family(Sampler(tensors.dims)).splits_launches
+
+    def _family(self, sampler: Sampler) -> BackwardFamily:
+        """The tree's own kernels.
+
+        Raises:
+            LeftToTreeError: they are not known, and the hook left a call to them.
+            LookupError: they are not known, and there is no hook.
+        """
+        try:
+            return family_of(BACKWARD, self._names, sampler)
+        except LookupError as error:
+            if has_lanes(self._names, sampler):
+                raise LeftToTreeError("what the hook leaves to kernels of the tree is host-run's to show") from error
+            raise
 
     def _is_hooked(self, tensors: SamplerTensors, mode: Mode, compute_grad_input: bool) -> bool:
         has = has_lanes(self._names, Sampler(tensors.dims)) and not self.always_wide
@@ -79,7 +98,7 @@ class HostBackward(_HostFunction):
             mask: ``output_mask`` of the op.
 
         Raises:
-            LookupError: the library has no kernels for this sampler.
+            LookupError: the library has no kernels for this sampler that are known here; see :meth:`_family`.
         """
         grad_grid = torch.full(tensors.grid.shape, torch.nan, dtype=tensors.grid.dtype)  # what is not written shows
         if 0 in (tensors.grad_output.numel(), tensors.input.numel()):
@@ -96,7 +115,7 @@ class HostBackward(_HostFunction):
         )
         if self._is_hooked(tensors, mode, mask[0]):
             return run_lanes(call)
-        return family_of(BACKWARD, self._names, Sampler(tensors.dims)).run(call)
+        return self._family(Sampler(tensors.dims)).run(call)
 
 
 class HostForward(_HostFunction):
