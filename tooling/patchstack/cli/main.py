@@ -18,6 +18,7 @@ import click
 from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
+from patchstack.cli.capture import capture
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
 from patchstack.cli.output import coloured, print_lines
@@ -107,6 +108,7 @@ def command(
     sys.exit(int(report.exit_code))
 
 
+command.add_command(capture)
 command.add_command(drift)
 command.add_command(submit_check)
 
