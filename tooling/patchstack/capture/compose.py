@@ -16,6 +16,7 @@ from patchstack.capture.derive import ops_of
 from patchstack.capture.entries import entry_of, flow, scalar
 from patchstack.capture.folder import MANIFEST, read_yaml, write_yaml
 from patchstack.capture.model import Choice, Source
+from patchstack.capture.texts import Texts
 from patchstack.edits import Edit
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
@@ -99,6 +100,82 @@ class Composer:
         for change in self._data["changes"]:
             if found := needs.get(str(change["id"])):
                 change.insert(list(change).index("upstream"), "needs", flow(list(found)))
+
+    def layer_of(self, identity: str) -> str:
+        """The layer of a change."""
+        return str(self._change(identity).get("overlay", ""))
+
+    def says_other(self, identity: str, source: Source) -> bool:
+        """Whether a commit has other words than the change."""
+        change = self._change(identity)
+        body = (self.folder / str(change["message"])).read_text(encoding="utf-8").strip()
+        return str(change["title"]) != source.title or body != (source.body or source.title).strip()
+
+    def update_message(self, identity: str, source: Source) -> bool:
+        """Take over title and prose of a commit; whether there was anything to take."""
+        if not self.says_other(identity, source):
+            return False
+        change = self._change(identity)
+        change["title"] = DoubleQuotedScalarString(source.title)
+        (self.folder / str(change["message"])).write_text(f"{source.body or source.title}\n", encoding="utf-8")
+        return True
+
+    def drop_path(self, identity: str, path: str, texts: Texts) -> None:
+        """Take the edits of a file, and their texts, out of a change."""
+        change = self._change(identity)
+        gone = [entry for entry in change["edits"] if str(entry["path"]) == path]
+        change["edits"][:] = [entry for entry in change["edits"] if str(entry["path"]) != path]
+        for entry in gone:
+            texts.drop(entry, self.layer_of(identity), self._entries())
+        if not any(str(entry["path"]) == path for entry, _ in self._entries()) and "bases" in self._data:
+            self._data["bases"][:] = [base for base in self._data["bases"] if str(base["path"]) != path]
+
+    def add_edits(self, identity: str, choices: Sequence[Choice]) -> None:
+        """Add edits to a change: regenerated headers at its end, others before these."""
+        change = self._change(identity)
+        layer = self.layer_of(identity)
+        if not layer and any(self._is_taken(choice.edit) for choice in choices):
+            layer = f"change-{identity}"
+            change.insert(list(change).index("message") + 1, "overlay", layer)
+        named = [self._written(choice, layer) for choice in choices]
+        number = 1 + len(list((self.folder / "diffs" / identity).glob("*")))
+        entries = [entry_of(c.edit, self._diff(identity, n, c.edit)) for n, c in enumerate(named, number)]
+        kinds = [str(entry["kind"]) for entry in change["edits"]]
+        at = kinds.index("regenerate-c-shim") if "regenerate-c-shim" in kinds else len(kinds)
+        for offset, entry in enumerate(entries):
+            is_last = entry["kind"] == "regenerate-c-shim"
+            change["edits"].insert(len(change["edits"]) if is_last else at + offset, entry)
+
+    def remove(self, identity: str, texts: Texts) -> None:
+        """Take a change out, with its message and its texts."""
+        change = self._change(identity)
+        for path in dict.fromkeys(str(entry["path"]) for entry in change["edits"]):
+            self.drop_path(identity, path, texts)
+        (self.folder / str(change["message"])).unlink(missing_ok=True)
+        self._data["changes"].remove(change)
+        for other in self._data["changes"]:
+            if identity in other.get("needs", []):
+                other["needs"].remove(identity)
+
+    def reorder(self, order: Sequence[str]) -> None:
+        """Put the changes that are named into this order, each in a place of one of them."""
+        changes = list(self._data["changes"])
+        places = [n for n, change in enumerate(changes) if str(change["id"]) in order]
+        if [str(changes[n]["id"]) for n in places] != list(order):
+            for place, identity in zip(places, order, strict=True):
+                self._data["changes"][place] = self._change_in(changes, identity)
+
+    def _change(self, identity: str) -> Any:
+        return self._change_in(self._data["changes"], identity)
+
+    @staticmethod
+    def _change_in(changes: Iterable[Any], identity: str) -> Any:
+        return next(change for change in changes if str(change["id"]) == identity)
+
+    def _entries(self) -> Iterator[tuple[Any, str]]:
+        """The entries of all edits, each with its layer."""
+        for change in self._data["changes"]:
+            yield from ((entry, str(change.get("overlay", ""))) for entry in change["edits"])
 
     def save(self) -> None:
         """Write the manifest."""

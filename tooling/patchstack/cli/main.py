@@ -22,6 +22,7 @@ from patchstack.cli.capture import capture
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.refresh import refresh
 from patchstack.cli.request import Request
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
@@ -110,6 +111,7 @@ def command(
 
 command.add_command(capture)
 command.add_command(drift)
+command.add_command(refresh)
 command.add_command(submit_check)
 
 
