@@ -195,3 +195,33 @@ def test_a_folder_is_exchanged_as_a_whole(tmp_path: Path) -> None:
         publish(copy, folder)
         assert sorted(os.listdir(folder)) == ["new", "overlay"]
     assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_include_lines_become_an_edit_each_with_further_places(
+    place: Checkout, opened: Repository, tmp_path: Path
+) -> None:
+    place.git("checkout", "-q", "-b", "work")
+    lines = "#include <ops/Hue.h>\n#include <ops/Shade.h>\n"
+    place.commit("Include more", place.replaced(HOST, "#include <ops/Tint.h>\n", f"{lines}#include <ops/Tint.h>\n"))
+    capture(opened, "main..HEAD", tmp_path / "mine")
+    edits = load_series(str(tmp_path / "mine")).changes[0].edits
+    assert [edit.describe() for edit in edits] == [
+        "add 'Hue_include' into include block ops/Tint.h",
+        "add 'Shade_include' into include block ops/Tint.h",
+    ]
+    assert [str(place) for place in getattr(edits[0], "others")] == ["into include block ops/Common.h"]  # noqa: B009
+
+
+def test_a_fragment_lands_beside_its_other_neighbour_where_the_first_one_was_renamed(
+    place: Checkout, opened: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.git("checkout", "-q", "-b", "work")
+    more = "float more(float value) {\n  return value;\n}\n\n"
+    place.commit("Add more", place.replaced(HOST, "Tensor tint_mps", f"{more}Tensor tint_mps"))
+    capture(opened, "main..HEAD", tmp_path / "mine")
+    place.git("checkout", "-q", "-b", "newer", "main")
+    place.commit("Rename", place.replaced(HOST, "tint_of(", "shade_of("))
+    command = ("--onto", "newer", "--series", tmp_path / "mine", "--repo", place.path, "--branch", "again")
+    code, _, err = run(capsys, *command)
+    assert code == 0, err
+    assert f"}}\n\n{more}Tensor tint_mps" in place.git("show", f"again:{HOST}")

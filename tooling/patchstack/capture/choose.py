@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +15,9 @@ from patchstack.cshim import HEADER_FOLDER, parse_declarations
 from patchstack.edits import Edit, Status
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
+from patchstack.edits.cxx_anchor import CxxPlace
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
+from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import PatchstackError
@@ -25,6 +28,8 @@ from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, 
 
 _SHIM = re.compile(re.escape(HEADER_FOLDER) + r"/c_shim_(\w+)\.h\Z")
 _CONTEXT = 3
+_MOST_OTHERS = 2
+_MOST_LOOKED_AT = 60
 
 
 def choose(tree: Tree, change: FileChange, changes: list[LineChange]) -> Iterator[Choice]:
@@ -64,14 +69,38 @@ def _created(change: FileChange) -> Edit:
 
 
 def _first_that_fits(tree: Tree, path: str, state: State) -> Proposal | None:
-    tried = set[str]()
-    for count, edits in _proposals(path, state):
+    tried, below = set[str](), tree.with_files({path: state.text})
+    proposals = iter(_proposals(path, state))
+    for count, edits in proposals:
         key = f"{count} {edits!r}"
         if key not in tried:
             tried.add(key)
-            if applied(tree.with_files({path: state.text}), edits) == state.after(count).text:
-                return count, edits
+            wanted = state.after(count).text
+            if applied(below, edits) == wanted:
+                return count, _with_other_places(below, edits, wanted, proposals)
     return None
+
+
+def _with_other_places(
+    tree: Tree, edits: tuple[Edit, ...], wanted: bytes, more: Iterable[Proposal]
+) -> tuple[Edit, ...]:
+    """A placed fragment with further places that give the same bytes, for trees that lack the first one."""
+    if len(edits) != 1 or not isinstance(edits[0], PlaceCxxFragment):
+        return edits
+    chosen, others = edits[0], list[CxxPlace]()
+    for _, proposed in itertools.islice(more, _MOST_LOOKED_AT):
+        other = proposed[0]
+        if len(others) == _MOST_OTHERS or type(other) is not type(chosen) or not isinstance(other, PlaceCxxFragment):
+            break
+        place = other.place
+        alike = (
+            place.in_function == chosen.place.in_function and (place.relation, chosen.place.relation).count("into") != 1
+        )
+        is_new = place.kind != "file" and dataclasses.replace(place, inside_if=False) not in (chosen.place, *others)
+        same = (other.fragment.text, other.spacing) == (chosen.fragment.text, chosen.spacing)
+        if alike and is_new and same and applied(tree, [other]) == wanted:
+            others.append(place)
+    return (dataclasses.replace(chosen, others=tuple(others)),)
 
 
 def _proposals(path: str, state: State) -> Iterable[Proposal]:

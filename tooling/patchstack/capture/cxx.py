@@ -37,6 +37,8 @@ Proposal = tuple[int, tuple[Edit, ...]]
 def cxx_proposals(path: str, state: State) -> Iterator[Proposal]:
     """Edits for the next hunk, or for it and those behind it."""
     file = parse_cxx(state.text)
+    for insertion in state.insertions():
+        yield from _include_lines(path, file, insertion)
     for insertion in sorted(state.insertions(), key=_starts_with_blank):
         if insertion.text.strip() and brackets_pair(insertion.text) and not has_markers(insertion.text):
             for edit in _insertions(path, file, state, insertion):
@@ -131,11 +133,26 @@ def _beside_namespaces(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]
             yield from _counted(file, CxxPlace(relation, "namespace", space.name), space.start)
 
 
+def _include_lines(path: str, file: CxxFile, insertion: Insertion) -> Iterator[Proposal]:
+    """Several include lines as an edit each: a tree may have some of them."""
+    includes = parse_cxx(insertion.text)
+    if not includes.has_only_includes or len(includes.includes) < 2 or b"\n\n" in insertion.text:
+        return
+    found = [place for place in dict.fromkeys(_include_places(file, insertion.at)) if place.relation == "into"]
+    if found:
+        texts = [insertion.text[include.start : include.end] for include in includes.includes]
+        fragments = [Fragment(_fragment_name(parse_cxx(text), text), plain(text), "") for text in texts]
+        others = tuple(found[1:3])
+        yield 1, tuple(PlaceCxxFragment(path=path, fragment=f, place=found[0], others=others) for f in fragments)
+
+
 def _include_places(file: CxxFile, at: int) -> Iterator[CxxPlace]:
     above = [i for i in file.includes if i.end <= at][-1:]
     below = [i for i in file.includes if i.start >= at][:1]
     for include in (*above, *below):
-        yield CxxPlace("into", "include_block", include.path)
+        block = [i for i in file.includes if i.block == include.block]
+        for other in sorted(block, key=lambda i: abs(i.start - at)):
+            yield CxxPlace("into", "include_block", other.path)
     for relation, found in (("after", above), ("before", below)):
         for include in found:
             yield CxxPlace(relation, "include", include.path)

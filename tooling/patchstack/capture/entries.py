@@ -67,7 +67,8 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         yield "diff", scalar(diff)
     elif isinstance(edit, PlaceCxxFragment):
         yield "fragment", scalar(edit.fragment.name)
-        yield edit.place.relation, flow(_place(edit.place))
+        places = [(place.relation, flow(_place(place))) for place in (edit.place, *edit.others)]
+        yield from [("places", [CommentedMap([place]) for place in places])] if edit.others else places
         yield from _spacing(edit.spacing)
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
