@@ -225,3 +225,14 @@ def test_a_fragment_lands_beside_its_other_neighbour_where_the_first_one_was_ren
     code, _, err = run(capsys, *command)
     assert code == 0, err
     assert f"}}\n\n{more}Tensor tint_mps" in place.git("show", f"again:{HOST}")
+
+
+def test_a_new_series_applies_as_it_is(place: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "my-op"
+    assert run(capsys, "new", folder)[0] == 0
+    assert [change.id for change in load_series(str(folder)).changes] == ["my_op"]
+    code, _, err = run(capsys, "--onto", "main", "--series", folder, "--repo", place.path)
+    assert code == 0, err
+    assert place.git("show", "stack/my-op:docs/my_op.md") == "# my_op"
+    code, _, err = run(capsys, "new", folder)
+    assert (code, "the folder is not empty" in err) == (2, True)

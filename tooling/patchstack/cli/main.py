@@ -21,6 +21,7 @@ from patchstack.cli.apply import run
 from patchstack.cli.capture import capture
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
+from patchstack.cli.new import new
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.refresh import refresh
 from patchstack.cli.request import Request
@@ -111,6 +112,7 @@ def command(
 
 command.add_command(capture)
 command.add_command(drift)
+command.add_command(new)
 command.add_command(refresh)
 command.add_command(submit_check)
 
