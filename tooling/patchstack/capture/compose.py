@@ -23,6 +23,7 @@ from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.python_fragment import PlacePythonFragment
+from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
 from patchstack.series import Requirement, UpstreamMarker
 from patchstack.source.hunks import write_hunks
@@ -203,7 +204,7 @@ class Composer:
         if isinstance(edit, CreateFile):
             where.parent.mkdir(parents=True, exist_ok=True)
             where.write_bytes(edit.content)
-        if not isinstance(edit, (CxxEdit, PlacePythonFragment)):
+        if not isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)):
             return choice
         before = where.read_bytes() if where.exists() else b""
         taken = {name.decode() for name in _FRAGMENT.findall(before)}
@@ -232,7 +233,7 @@ def _empty() -> Any:
 
 
 def _has_fragment(edit: Edit) -> bool:
-    return isinstance(edit, (CxxEdit, PlacePythonFragment))
+    return isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition))
 
 
 def _required(requirement: Requirement) -> Any:
@@ -250,18 +251,20 @@ def _marker(marker: UpstreamMarker) -> Any:
 
 def _with_context(edit: Edit) -> bytes:
     """A fragment between its markers, in what it is written for."""
-    assert isinstance(edit, (CxxEdit, PlacePythonFragment))
-    sign = b"#" if isinstance(edit, PlacePythonFragment) else b"//"
+    assert isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition))
+    sign = b"#" if isinstance(edit, (PlacePythonFragment, ReplacePythonDefinition)) else b"//"
     name = edit.fragment.name.encode()
     text = b"%s fragment: %s\n%s%s end fragment\n" % (sign, name, edit.fragment.text, sign)
     opening, closing = _around(edit)
     return b"".join([*(line + b"\n" for line in opening), text, *(line + b"\n" for line in closing)])
 
 
-def _around(edit: CxxEdit | PlacePythonFragment) -> tuple[list[bytes], list[bytes]]:
-    if isinstance(edit, PlacePythonFragment):
-        names = [step.name.encode() for step in edit.steps]
-        return ([b"class %s:" % names[0]], []) if len(names) == 1 else ([b"# In " + b" / ".join(names)], [])
+def _around(edit: CxxEdit | PlacePythonFragment | ReplacePythonDefinition) -> tuple[list[bytes], list[bytes]]:
+    if isinstance(edit, (PlacePythonFragment, ReplacePythonDefinition)):
+        names = [step.name.encode() for step in edit.steps if step.kind == "class"]
+        return (
+            ([b"class %s:" % names[0]], []) if len(names) == 1 else ([b"# In " + b" / ".join(names)] * bool(names), [])
+        )
     place = edit.place
     if place.in_function:
         return [f"// In the body of {place.name}, {place}:".encode()], []

@@ -221,7 +221,7 @@ def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
         after = state.after(count)
         text = after.text[low : high + len(after.text) - len(state.text)]
         place = CxxPlace("definition", found.kind, found.name, found.scope)
-        if not _is_worth_it(file, state, count, low, high) or has_markers(text) or len(find_hits(file, place)) != 1:
+        if not is_worth_it(state, count, low, high) or has_markers(text) or len(find_hits(file, place)) != 1:
             continue
         fragment = Fragment(re.sub(r"[^\w.-]+", "_", found.name), plain(text), "")
         yield (
@@ -234,9 +234,9 @@ def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
         )
 
 
-def _is_worth_it(file: CxxFile, state: State, count: int, low: int, high: int) -> bool:
+def is_worth_it(state: State, count: int, low: int, high: int) -> bool:
     """Whether enough of a definition changes for the whole of it to be the unit that is replaced."""
-    lines = file.data.count(b"\n", low, line_end(file.data, high - 1))
+    lines = state.text.count(b"\n", low, line_end(state.text, high - 1))
     changes = state.changes[state.done : state.done + count]
     changed = sum(max(c.old_end - c.old_start, c.new_end - c.new_start) for c in changes)
     return lines <= _SMALL or changed * _SHARE >= lines

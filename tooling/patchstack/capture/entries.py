@@ -20,6 +20,7 @@ from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.source.python import Step
@@ -73,6 +74,10 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
         yield "definition", flow(_place(edit.place))
+        yield "replaces", flow(edit.replaces)
+    elif isinstance(edit, ReplacePythonDefinition):
+        yield "fragment", scalar(edit.fragment.name)
+        yield "definition", _steps(edit.steps)
         yield "replaces", flow(edit.replaces)
     elif isinstance(edit, RemoveUnusedDefinition):
         yield "definitions", [flow(_place(place)) for place in edit.places]

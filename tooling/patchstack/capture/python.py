@@ -8,16 +8,18 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from patchstack.capture.cxx import Proposal, blank_lines, plain
+from patchstack.capture.cxx import Proposal, blank_lines, is_worth_it, plain
 from patchstack.capture.state import Insertion, State
 from patchstack.edits import Edit
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.python_replace import ReplacePythonDefinition, definition_span
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
 from patchstack.source.python import PythonFile, Step, container_in, parse_python
 from patchstack.source.python_layout import Entry
+from patchstack.source.text import digest
 
 _CONTAINERS = ("list", "tuple", "set", "dictionary", "argument_list")
 _NAMED = {"class_definition": "class", "function_definition": "function"}
@@ -36,6 +38,7 @@ def python_proposals(path: str, state: State) -> Iterator[Proposal]:
             yield from ((1, (edit,)) for edit in _members(path, file, state, insertion))
     yield from _entries(path, file, state)
     yield from _removed_member(path, file, state)
+    yield from _replacements(path, file, state)
 
 
 def steps_at(file: PythonFile, start: int, end: int) -> Iterator[tuple[tuple[Step, ...], Node]]:
@@ -101,6 +104,26 @@ def _removed_member(path: str, file: PythonFile, state: State) -> Iterator[Propo
             for member in file.members(node):
                 if first <= member.start < end:
                     yield 1, (RemoveClassMember(path=path, steps=steps, member=member.name),)
+
+
+def _replacements(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
+    """Whole functions that hold the next hunk, the innermost first, each with the other hunks in it."""
+    start, end = state.span(0)
+    inner = file.data[start:end].strip()
+    probe = file.data.index(inner, start) if inner else max(len(file.data[:start].rstrip()) - 1, 0)
+    for steps, node in reversed(list(steps_at(file, probe, probe + 1))):
+        low, high = definition_span(file.data, node)
+        if node.type != "function_definition" or not (low <= start and end <= high) or len(file.find(steps)) != 1:
+            continue
+        count = 1
+        while count < state.left and state.span(count)[1] <= high and state.span(count)[0] < high:
+            count += 1
+        after = state.after(count).text
+        text = after[low : high + len(after) - len(file.data)]
+        if is_worth_it(state, count, low, high) and not has_markers(text):
+            fragment = Fragment(steps[-1].name, plain(text), "")
+            digests = (digest(file.data[low:high]),)
+            yield count, (ReplacePythonDefinition(path=path, steps=steps, fragment=fragment, replaces=digests),)
 
 
 def _entries(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:

@@ -12,6 +12,7 @@ from patchstack.edits import Edit
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
+from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
 from patchstack.source.hunks import LineChange, split_lines
 from patchstack.source.text import find_lines, line_ending, lines_end, with_line_ending
@@ -28,7 +29,7 @@ class Region:
 
 def text_of(edit: Edit) -> bytes:
     """The text of the overlay that an edit lands; empty for one that has none there."""
-    if isinstance(edit, (CxxEdit, PlacePythonFragment)):
+    if isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)):
         return edit.fragment.text
     return edit.content if isinstance(edit, CreateFile) else b""
 
@@ -147,7 +148,7 @@ class Texts:
 
 
 def _name(edit: Edit) -> str:
-    return edit.fragment.name if isinstance(edit, (CxxEdit, PlacePythonFragment)) else ""
+    return edit.fragment.name if isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)) else ""
 
 
 def _pattern(name: str) -> re.Pattern[bytes]:

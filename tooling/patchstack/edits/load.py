@@ -23,6 +23,7 @@ from patchstack.edits.python_anchor import load_entry, load_steps
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import load_spacing
 from patchstack.errors import ManifestError
@@ -195,7 +196,18 @@ def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     return kind(**shared, fragment=fragment, place=first, others=tuple(others), spacing=spacing, replaces=replaces)
 
 
+def _replace_python(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    parts = Complaints()
+    fragment = parts.part(texts.fragment, shared["path"])
+    steps = parts.part(load_steps, section, "definition", ends_with="function")
+    digests = parts.part(_digests, section)
+    parts.check()
+    return ReplacePythonDefinition(**shared, fragment=fragment, steps=steps, replaces=digests)
+
+
 def _replace(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    if shared["path"].endswith(".py"):
+        return _replace_python(section, texts, shared)
     parts = Complaints()
     fragment = parts.part(texts.fragment, shared["path"])
     spacing = parts.part(load_spacing, section, has_lines=False)
