@@ -18,9 +18,12 @@ import click
 from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
+from patchstack.cli.capture import capture
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
+from patchstack.cli.new import new
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.refresh import refresh
 from patchstack.cli.request import Request
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
@@ -107,7 +110,10 @@ def command(
     sys.exit(int(report.exit_code))
 
 
+command.add_command(capture)
 command.add_command(drift)
+command.add_command(new)
+command.add_command(refresh)
 command.add_command(submit_check)
 
 

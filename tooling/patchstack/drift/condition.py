@@ -23,7 +23,7 @@ STATE = "state"
 REFUSED = "refused"
 """The state of every change on a tree that ``apply-stack`` refuses as a whole."""
 
-_ORDINARY_RUNGS = (Rung.EXACT, Rung.STRUCTURAL, Rung.NEW_FILE, Rung.REGENERATED, None)
+_ORDINARY_RUNGS = (Rung.EXACT, Rung.STRUCTURAL, Rung.CONTEXT, Rung.NEW_FILE, Rung.REGENERATED, None)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_anchor import DEFINITION_KINDS, CxxPlace, load_definition, load_place, load_places
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
@@ -21,13 +23,16 @@ from patchstack.edits.python_anchor import load_entry, load_steps
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import load_spacing
+from patchstack.errors import ManifestError
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.source.cxx import parse_cxx
 from patchstack.source.cxx_statements import brackets_pair
+from patchstack.source.hunks import HunkError, read_hunks
 from patchstack.source.native_functions import DISPATCH_KEYS
 
 if TYPE_CHECKING:
@@ -191,7 +196,18 @@ def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     return kind(**shared, fragment=fragment, place=first, others=tuple(others), spacing=spacing, replaces=replaces)
 
 
+def _replace_python(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    parts = Complaints()
+    fragment = parts.part(texts.fragment, shared["path"])
+    steps = parts.part(load_steps, section, "definition", ends_with="function")
+    digests = parts.part(_digests, section)
+    parts.check()
+    return ReplacePythonDefinition(**shared, fragment=fragment, steps=steps, replaces=digests)
+
+
 def _replace(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    if shared["path"].endswith(".py"):
+        return _replace_python(section, texts, shared)
     parts = Complaints()
     fragment = parts.part(texts.fragment, shared["path"])
     spacing = parts.part(load_spacing, section, has_lines=False)
@@ -317,6 +333,21 @@ def _added(section: Section) -> tuple[str, ...]:
     return adds
 
 
+def _diff(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    """The hunks of a diff that stands in the series' folder, as its messages do."""
+    file = Path(section.file).parent / section.path("diff")
+    if file.is_symlink():
+        raise section.error(f"the diff '{file}' is a symbolic link", line=section.line_of("diff"))
+    try:
+        hunks = read_hunks(file.read_bytes())
+    except OSError as error:
+        problem = f"the diff '{file}' cannot be read"
+        raise section.error(problem, line=section.line_of("diff"), found=error.strerror or str(error)) from None
+    except HunkError as error:
+        raise ManifestError(error.problem, where=f"{file}:{error.line}", expected="a unified diff") from None
+    return ApplyDiff(**shared, hunks=hunks)
+
+
 HAVE_FRAGMENTS = ("place-fragment", "replace-definition")
 KINDS: Mapping[str, Callable[[Section, _Fragments, _Shared], Edit]] = {
     "create-file": _create,
@@ -328,4 +359,5 @@ KINDS: Mapping[str, Callable[[Section, _Fragments, _Shared], Edit]] = {
     "add-python-entry": _add_entry,
     "remove-class-member": _remove_member,
     "regenerate-c-shim": _regenerate,
+    "apply-diff": _diff,
 }

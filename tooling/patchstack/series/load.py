@@ -161,7 +161,7 @@ class _Reader:
             ops=part(section.texts, "ops"),
             needs=part(section.texts, "needs") or (),
             requires=part(section.each, "requires", "a requirement", _requirement, required=False),
-            upstream=part(section.each, "upstream", "an upstream marker", _marker),
+            upstream=part(_markers, section),
             edits=tuple(edit for group in edits or () for edit in group),
             line=section.line,
             co_authors=part(_co_authors, section),
@@ -278,6 +278,12 @@ def _condition(item: Section) -> Applicability:
     marker, reason = parts.part(_marker, item), parts.part(item.text, "reason")
     parts.check()
     return Applicability(marker, reason)
+
+
+def _markers(section: Section) -> tuple[UpstreamMarker, ...]:
+    """The signs that upstream has the change; ``[]`` says that nothing but the edits themselves can tell."""
+    says_none = section.has("upstream") and not section.length("upstream")
+    return section.each("upstream", "an upstream marker", _marker, required=not says_none)
 
 
 def _marker(item: Section) -> UpstreamMarker:

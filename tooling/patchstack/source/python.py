@@ -193,7 +193,8 @@ class PythonFile:
 
     def class_end(self, node: Node) -> int:
         """Offset behind the last line of a class body, comments of its depth included: where a further member goes."""
-        last = [child for child in node_body(node).named_children if child.type != "comment"][-1]
+        inner = [child for child in node_body(node).named_children if child.type != "comment"]
+        last = inner[-1] if inner else node  # which the grammar reads, though it is no Python
         end = line_end(self.data, max(last.end_byte - 1, 0))
         indent = len(indentation(self.data, node_body(node).start_byte))
         at = end

@@ -52,7 +52,8 @@ class Branch:
             f"the branch holds {len(self.foreign)} commit(s) that apply-stack did not make; nothing was written",
             where=self.name,
             found=shown + more,
-            next_command="--branch NAME, or --force (refs/apply-stack/backup/... keeps the old tip)",
+            next_command="apply-stack refresh, which takes them into the series; or --branch NAME; or --force, "
+            "which drops them (refs/apply-stack/backup/... keeps the old tip)",
         )
 
 

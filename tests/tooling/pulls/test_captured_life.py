@@ -1,0 +1,143 @@
+"""The whole life of a series that was captured: commits, apply-stack, ghstack, a review, a newer main."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from checkouts import Lab
+from checkouts.sources import HOST, NATIVE_FUNCTIONS, TESTS
+from ghstack_hub import pull
+
+from .conftest import Contributor
+
+BRANCH = "stack/mine"
+TITLES = ("[MPS] Add fade", "[MPS] Test fade")
+MOMENTS = 50
+"""For each of the two commands: 100 in all."""
+
+
+class Author:
+    """A contributor with two commits on a branch of their own, and the series that becomes of them."""
+
+    def __init__(self, contributor: Contributor) -> None:
+        self.contributor, self.checkout = contributor, contributor.checkout
+        self.lab: Lab = contributor.checkout.lab
+        self.series = self.lab.root / "mine"
+        self.checkout.git("switch", "-q", "-c", "work")
+        files = self.replaced(NATIVE_FUNCTIONS, "    CUDA: fade_cuda\n", "    CUDA: fade_cuda\n    MPS: fade_mps\n")
+        fade = "\nTensor fade_mps(const Tensor& self, double amount) {\n  return self;\n}\n"
+        files |= self.replaced(HOST, "  return self;\n}\n", f"  return self;\n}}\n{fade}")
+        self.checkout.commit(f"{TITLES[0]}\n\nOn the GPU.", files)
+        test = "\n    def test_fade(self):\n        assert self\n"
+        self.checkout.commit(TITLES[1], {TESTS: (self.checkout.path / TESTS).read_text() + test})
+
+    def replaced(self, path: str, old: str, new: str) -> dict[str, str]:
+        text = (self.checkout.path / path).read_text()
+        assert old in text
+        return {path: text.replace(old, new, 1)}
+
+    def words(self, command: str, *more: str) -> list[str]:
+        return [command, *more, "--series", str(self.series), "--repo", str(self.checkout.path)]
+
+    def run(self, command: str, *more: str) -> None:
+        self.lab.run(*self.words(command, *more)).require()
+
+    def apply(self) -> None:
+        self.run("--onto", "main", "--checkout")
+
+    def amend_first(self, old: str, new: str) -> None:
+        """Amend the first commit of the stack, as a reviewer wants it; ghstack's words in its message stay."""
+        first, second = self.checkout.git("rev-list", "--reverse", "main..HEAD").split("\n")
+        self.checkout.git("switch", "-q", "--detach", first)
+        words = self.checkout.git("log", "-1", "--format=%B")
+        self.checkout.commit(words, self.replaced(HOST, old, new), "--amend")
+        self.checkout.git("cherry-pick", second)
+        self.checkout.git("branch", "-f", BRANCH, "HEAD")
+        self.checkout.git("switch", "-q", BRANCH)
+
+    def text(self, path: str) -> str:
+        return self.checkout.git("show", f"{BRANCH}:{path}")
+
+
+@pytest.fixture
+def author(contributor: Contributor) -> Author:
+    return Author(contributor)
+
+
+def test_captured_commits_keep_their_pull_requests_through_a_review_and_a_newer_main(author: Author) -> None:
+    author.run("capture", "main..work")
+    author.apply()
+    assert author.contributor.submit_as_predicted() == dict.fromkeys(TITLES, "Created")
+    opened = [(pull.number, pull.title) for pull in author.contributor.hub.pulls()]
+
+    author.amend_first("  return self;\n}\n\n} // namespace", "  return self * amount;\n}\n\n} // namespace")
+    author.lab.run(*author.words("--onto", "main", "--checkout")).refused(3, "apply-stack refresh")
+    author.run("refresh")
+    author.contributor.upstream_goes_on("Upstream has more to say.\n")
+    author.checkout.commit("Rename", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+    author.checkout.git("push", "-q", "origin", "main")
+    author.apply()
+
+    assert "return self * amount;" in author.text(HOST)
+    assert "brighten_on_mps" in author.text(HOST)
+    assert "test_fade" in author.text(TESTS)
+    assert author.contributor.submit_as_predicted() == dict.fromkeys(TITLES, "Updated")
+    assert [(pull.number, pull.title) for pull in author.contributor.hub.pulls()] == opened
+    assert opened == [(made.number, made.title) for made in (pull(500, TITLES[0]), pull(501, TITLES[1]))]
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    files = (Path(top) / name for top, _, names in os.walk(folder) for name in names)
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def _put_back(folder: Path, content: dict[str, bytes]) -> None:
+    for name in _content(folder):
+        (folder / name).unlink()
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def _kill_at(author: Author, words: Sequence[str], moment: float) -> None:
+    """Begin a run and kill it, if it did not end before."""
+    process = author.lab.start(words)
+    time.sleep(moment)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+    author.lab.warm.wait()
+
+
+@pytest.mark.parametrize("command", ["capture", "refresh"])
+def test_a_run_that_is_killed_leaves_the_series_as_it_was_or_complete(author: Author, command: str) -> None:
+    author.run("capture", "main..work~1" if command == "capture" else "main..work")
+    words = author.words("capture", "work~1..work")
+    if command == "refresh":
+        author.apply()
+        author.amend_first("  return self;\n}\n\n} // namespace", "  return self * amount;\n}\n\n} // namespace")
+        words = author.words("refresh")
+    record = author.checkout.git_dir / "apply-stack" / "made.jsonl"
+    known = record.read_bytes() if record.exists() else b""
+    before, refs = _content(author.series), author.checkout.git("for-each-ref")
+    started = time.perf_counter()
+    author.lab.run(*words).require()
+    taken, after = time.perf_counter() - started, _content(author.series)
+    assert before != after
+    seen = set[str]()
+    for number in range(MOMENTS):
+        _put_back(author.series, before)
+        if known:
+            record.write_bytes(known)
+        _kill_at(author, words, taken * 1.1 * number / MOMENTS)
+        found = _content(author.series)
+        assert found in (before, after), f"moment {number}"
+        seen.add("before" if found == before else "after")
+        assert author.checkout.git("for-each-ref") == refs
+    assert seen == {"before", "after"}

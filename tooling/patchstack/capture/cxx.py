@@ -1,0 +1,242 @@
+"""Structural edits that may stand for hunks of a C++, Metal or Objective-C++ file, most durable first.
+
+What is proposed here is tried by the caller: only an edit that gives the very bytes of the commit is taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from patchstack.capture.state import Insertion, State
+from patchstack.edits import Edit
+from patchstack.edits.cxx_anchor import ANY, CxxPlace, find_hits
+from patchstack.edits.cxx_fragment import PlaceCxxFragment
+from patchstack.edits.cxx_in_function import PlaceInFunction
+from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
+from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.spacing import USUAL, Spacing
+from patchstack.manifest.overlay import Fragment, has_markers
+from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.source.cxx_digest import code_digest
+from patchstack.source.cxx_statements import Statement, brackets_pair, statements_of
+from patchstack.source.text import line_end
+
+_NAME = re.compile(rb"[A-Za-z_]\w*")
+_WORDS = ("if", "for", "while", "switch", "return", "sizeof", "catch", "else", "do", "decltype", "alignof")
+_SMALL = 40
+"""Lines of a definition that is replaced as a whole, however little of it changed."""
+_SHARE = 4
+"""Of a longer one, one line in so many must have changed: what upstream does to the rest should not be in the way."""
+
+Proposal = tuple[int, tuple[Edit, ...]]
+"""Hunks that edits stand for, and these edits."""
+
+
+def cxx_proposals(path: str, state: State) -> Iterator[Proposal]:
+    """Edits for the next hunk, or for it and those behind it."""
+    file = parse_cxx(state.text)
+    for insertion in state.insertions():
+        yield from _include_lines(path, file, insertion)
+    for insertion in sorted(state.insertions(), key=_starts_with_blank):
+        if insertion.text.strip() and brackets_pair(insertion.text) and not has_markers(insertion.text):
+            for edit in _insertions(path, file, state, insertion):
+                yield 1, (edit,)
+    yield from _removals(path, file, state)
+    yield from _replacements(path, file, state)
+
+
+def _starts_with_blank(insertion: Insertion) -> tuple[bool, bool]:
+    lines = insertion.text.split(b"\n")
+    return (bool(lines[0].strip()), lines[-2:-1] != [b"}"])
+
+
+def _insertions(path: str, file: CxxFile, state: State, insertion: Insertion) -> Iterator[Edit]:
+    lead = len(insertion.text) - len(insertion.text.lstrip(b"\r\n \t"))
+    start = insertion.text.rfind(b"\n", 0, lead) + 1
+    text = insertion.text[start:].rstrip() + b"\n"
+    name = _fragment_name(parse_cxx(text), text)
+    whole = state.after(1).text
+    usual = Fragment(name, plain(text), "")
+    spacings = [(USUAL, usual), (blank_lines(whole, insertion.at + start, text), usual)]
+    spacings.append((Spacing(exact=True), Fragment(name, plain(insertion.text), "")))
+    for place in _places(file, insertion, text):
+        kind = PlaceInFunction if place.in_function else PlaceCxxFragment
+        for spacing, fragment in dict(spacings).items():
+            yield kind(path=path, fragment=fragment, place=place, spacing=spacing)
+
+
+def plain(text: bytes) -> bytes:
+    """As the overlay has it: line feeds alone, one at the end."""
+    plain = text.replace(b"\r\n", b"\n")
+    return plain if plain.endswith(b"\n") else plain + b"\n"
+
+
+def blank_lines(data: bytes, start: int, text: bytes) -> Spacing:
+    """The blank lines around a text where it stands."""
+    above, below = data[:start], data[start + len(text) :]
+    before = above[len(above.rstrip()) :].count(b"\n") - bool(above.strip())
+    after = below[: len(below) - len(below.lstrip())].count(b"\n")
+    return Spacing(min(max(before, 0), 9), min(after, 9))
+
+
+def _fragment_name(file: CxxFile, text: bytes) -> str:
+    if file.definitions:
+        return re.sub(r"[^\w.-]+", "_", file.definitions[0].name).strip("_") or "code"
+    if file.has_only_includes:
+        stem = file.includes[0].path.rpartition("/")[2].partition(".")[0]
+        return re.sub(r"[^\w.-]+", "_", stem) + "_include"
+    found = [name for name in _NAME.findall(text) if name.decode() not in _WORDS]
+    return f"{found[0].decode()}_lines" if found else "lines"
+
+
+def _places(file: CxxFile, insertion: Insertion, text: bytes) -> Iterator[CxxPlace]:
+    at = insertion.at
+    functions = [d for d in file.definitions if d.kind in ("function", "kernel") and d.start < at < d.end]
+    if functions:
+        yield from _places_in(file, functions[-1], at)
+        return
+    if parse_cxx(text).has_only_includes:
+        yield from _include_places(file, at)
+    bodies: list[Definition | Namespace] = [*file.namespaces, *(d for d in file.definitions if d.body_start >= 0)]
+    inside = [body for body in bodies if body.body_start <= at <= body.body_end]
+    scope = max(inside, key=lambda body: body.start, default=None)
+    name = scope.name if isinstance(scope, Namespace) else scope.qualified if scope else ""
+    yield from _beside(file, at, name)
+    if scope is not None:
+        kind = "namespace" if isinstance(scope, Namespace) else scope.kind
+        around = None if isinstance(scope, Namespace) else scope.scope
+        for relation in ("end_of", "start_of"):
+            yield from _counted(file, CxxPlace(relation, kind, scope.name, around), scope.start)
+    else:
+        yield from (CxxPlace("end_of", "file", "end"), CxxPlace("start_of", "file", "start"))
+    yield from _beside_namespaces(file, at, name)
+
+
+def _beside(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
+    siblings = [d for d in file.definitions if d.scope == scope]
+    above = max((d for d in siblings if d.end <= at), key=lambda d: d.end, default=None)
+    below = min((d for d in siblings if d.start >= at), key=lambda d: d.start, default=None)
+    for relation, found in (("after", above), ("before", below)):
+        if found is not None:
+            place = CxxPlace(relation, found.kind, found.name, scope)
+            yield from _counted(file, place, found.start)
+            yield from _counted(file, dataclasses.replace(place, inside_if=True), found.start)
+
+
+def _beside_namespaces(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
+    above = [space for space in file.namespaces if space.end <= at and space.scope == scope][-1:]
+    below = [space for space in file.namespaces if space.start >= at and space.scope == scope][:1]
+    for relation, found in (("after", above), ("before", below)):
+        for space in found:
+            yield from _counted(file, CxxPlace(relation, "namespace", space.name), space.start)
+
+
+def _include_lines(path: str, file: CxxFile, insertion: Insertion) -> Iterator[Proposal]:
+    """Several include lines as an edit each: a tree may have some of them."""
+    includes = parse_cxx(insertion.text)
+    if not includes.has_only_includes or len(includes.includes) < 2 or b"\n\n" in insertion.text:
+        return
+    found = [place for place in dict.fromkeys(_include_places(file, insertion.at)) if place.relation == "into"]
+    if found:
+        texts = [insertion.text[include.start : include.end] for include in includes.includes]
+        fragments = [Fragment(_fragment_name(parse_cxx(text), text), plain(text), "") for text in texts]
+        others = tuple(found[1:3])
+        yield 1, tuple(PlaceCxxFragment(path=path, fragment=f, place=found[0], others=others) for f in fragments)
+
+
+def _include_places(file: CxxFile, at: int) -> Iterator[CxxPlace]:
+    above = [i for i in file.includes if i.end <= at][-1:]
+    below = [i for i in file.includes if i.start >= at][:1]
+    for include in (*above, *below):
+        block = [i for i in file.includes if i.block == include.block]
+        for other in sorted(block, key=lambda i: abs(i.start - at)):
+            yield CxxPlace("into", "include_block", other.path)
+    for relation, found in (("after", above), ("before", below)):
+        for include in found:
+            yield CxxPlace(relation, "include", include.path)
+
+
+def _counted(file: CxxFile, place: CxxPlace, start: int) -> Iterator[CxxPlace]:
+    """The place with its number of matches, where the thing at an offset is the only, the first or the last one."""
+    starts = [hit.thing.start for hit in find_hits(file, place) if hit.thing is not None]
+    if len(starts) == 1:
+        yield place
+    elif starts and start in (starts[0], starts[-1]):
+        pick = "first" if start == starts[0] else "last"
+        yield dataclasses.replace(place, matches=len(starts), pick=pick)
+
+
+def _places_in(file: CxxFile, function: Definition, at: int) -> Iterator[CxxPlace]:
+    place = CxxPlace("after", function.kind, function.name, function.scope)
+    statements = statements_of(file, function)
+    above = max((s for s in statements if s.end <= at), key=lambda s: (s.end, s.start), default=None)
+    below = min((s for s in statements if s.start >= at), key=lambda s: (s.start, -s.end), default=None)
+    for relation, found in (("after", above), ("before", below)):
+        if found is not None:
+            for verb, target in _does(found):
+                beside = dataclasses.replace(place, relation=relation, verb=verb, target=target)
+                hits = find_hits(file, beside)
+                if len(hits) == 1 and hits[0].thing == found:
+                    yield beside
+    for relation in ("start_of", "end_of"):
+        yield dataclasses.replace(place, relation=relation)
+
+
+def _does(statement: Statement) -> Iterator[tuple[str, str]]:
+    for name in statement.declares:
+        yield "declares", name
+    names = list(dict.fromkeys(found.decode() for found in _NAME.findall(statement.text)))
+    yield from (("assigns", name) for name in names if statement.assigns(name))
+    yield from (("calls", name) for name in names if name not in _WORDS and statement.calls(name))
+    if statement.returns:
+        yield "returns", ANY
+        yield from (("returns", name) for name in names if name != "return")
+
+
+def _removals(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
+    start, end = state.span(0)
+    if start == end or not path.endswith(PRIVATE_SUFFIXES):
+        return
+    gone = [d for d in file.definitions if start <= d.start and d.end <= end]
+    inside = [d for d in gone if not any(o is not d and o.start <= d.start and d.end <= o.end for o in gone)]
+    if inside:
+        places = tuple(CxxPlace("definition", d.kind, d.name, d.scope) for d in inside if d.kind != "registration")
+        texts = [file.data[file.comment_start(d) : d.end] for d in inside]
+        digests = tuple(dict.fromkeys(map(code_digest, texts)))
+        if places:
+            yield 1, (RemoveUnusedDefinition(path=path, places=places, replaces=digests),)
+
+
+def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
+    """Whole definitions that hold the next hunk, the innermost first, each with the other hunks in it."""
+    start, end = state.span(0)
+    around = [d for d in file.definitions if file.comment_start(d) <= start and end <= d.end and start < d.end]
+    for found in sorted(around, key=lambda d: d.end - d.start):
+        low, high = file.comment_start(found), found.end
+        count = 1
+        while count < state.left and state.span(count)[1] <= high and state.span(count)[0] < high:
+            count += 1
+        after = state.after(count)
+        text = after.text[low : high + len(after.text) - len(state.text)]
+        place = CxxPlace("definition", found.kind, found.name, found.scope)
+        if not is_worth_it(state, count, low, high) or has_markers(text) or len(find_hits(file, place)) != 1:
+            continue
+        fragment = Fragment(re.sub(r"[^\w.-]+", "_", found.name), plain(text), "")
+        yield (
+            count,
+            (
+                ReplaceDefinition(
+                    path=path, fragment=fragment, place=place, replaces=(code_digest(file.data[low:high]),)
+                ),
+            ),
+        )
+
+
+def is_worth_it(state: State, count: int, low: int, high: int) -> bool:
+    """Whether enough of a definition changes for the whole of it to be the unit that is replaced."""
+    lines = state.text.count(b"\n", low, line_end(state.text, high - 1))
+    changes = state.changes[state.done : state.done + count]
+    changed = sum(max(c.old_end - c.old_start, c.new_end - c.new_start) for c in changes)
+    return lines <= _SMALL or changed * _SHARE >= lines

@@ -1,0 +1,227 @@
+"""Structural edits that may stand for hunks of a Python file: entries of containers, members of classes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from patchstack.capture.cxx import Proposal, blank_lines, is_worth_it, plain
+from patchstack.capture.state import Insertion, State
+from patchstack.edits import Edit
+from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
+from patchstack.edits.python_fragment import PlacePythonFragment
+from patchstack.edits.python_member import RemoveClassMember
+from patchstack.edits.python_replace import ReplacePythonDefinition, definition_span
+from patchstack.edits.spacing import USUAL, Spacing
+from patchstack.manifest.overlay import Fragment, has_markers
+from patchstack.source.python import PythonFile, Step, container_in, parse_python
+from patchstack.source.python_layout import Entry
+from patchstack.source.text import digest
+
+_CONTAINERS = ("list", "tuple", "set", "dictionary", "argument_list")
+_NAMED = {"class_definition": "class", "function_definition": "function"}
+_MOST_ENTRIES = 6
+_COMMENT = re.compile(rb"[ \t]*,?[ \t]*#[ \t]*([^\n]*?)[ \t]*\r?\n")
+_DEF = re.compile(r"(?:def|class)\s+(\w+)")
+
+
+def python_proposals(path: str, state: State) -> Iterator[Proposal]:
+    """Edits for the next hunk, or for it and those behind it."""
+    file = parse_python(state.text)
+    if file.broken:
+        return
+    for insertion in state.insertions():
+        if insertion.text.strip() and not has_markers(insertion.text):
+            yield from ((1, (edit,)) for edit in _members(path, file, state, insertion))
+    yield from _entries(path, file, state)
+    yield from _removed_member(path, file, state)
+    yield from _replacements(path, file, state)
+
+
+def steps_at(file: PythonFile, start: int, end: int) -> Iterator[tuple[tuple[Step, ...], Node]]:
+    """The nodes around a stretch that steps lead to, outermost first, each with these steps."""
+    node, steps = file.root, tuple[Step, ...]()
+    while True:
+        inner = next((child for child in node.children if child.start_byte <= start and end <= child.end_byte), None)
+        if inner is None:
+            return
+        node = inner
+        step = _step(node)
+        if step is not None:
+            steps = (*steps, step)
+            yield steps, node
+
+
+def _step(node: Node) -> Step | None:
+    def text(field: str) -> str:
+        found = node.child_by_field_name(field)
+        return found.text.decode(errors="replace") if found is not None and found.text else ""
+
+    if node.type in _NAMED:
+        return Step(_NAMED[node.type], text("name"))
+    if node.type == "assignment" and node.child_by_field_name("right") is not None:
+        return Step("assign", text("left"))
+    if node.type == "keyword_argument":
+        return Step("keyword", text("name"))
+    if node.type == "pair":
+        return Step("key", text("key"))
+    arguments = node.child_by_field_name("arguments") if node.type == "call" else None
+    first = next((c for c in arguments.named_children if c.type != "comment"), None) if arguments else None
+    if first is not None and first.type != "keyword_argument" and first.text:
+        return Step("call", text("function"), first.text.decode(errors="replace"))
+    return None
+
+
+def _members(path: str, file: PythonFile, state: State, insertion: Insertion) -> Iterator[Edit]:
+    probe = max(insertion.at - 1, 0)
+    while probe and not file.data[probe : probe + 1].strip():
+        probe -= 1
+    lead = len(insertion.text) - len(insertion.text.lstrip())
+    start = insertion.text.rfind(b"\n", 0, lead) + 1
+    text = insertion.text[start:].rstrip() + b"\n"
+    found = _DEF.search(text.decode(errors="replace"))
+    name = found[1] if found else "members"
+    usual = Fragment(name, plain(text), "")
+    spacings = [(USUAL, usual), (blank_lines(state.after(1).text, insertion.at + start, text), usual)]
+    spacings.append((Spacing(exact=True), Fragment(name, plain(insertion.text), "")))
+    for steps, node in reversed(list(steps_at(file, probe, probe + 1))):
+        if node.type == "class_definition":
+            for spacing, fragment in spacings:
+                yield PlacePythonFragment(path=path, steps=steps, fragment=fragment, spacing=spacing)
+
+
+def _removed_member(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
+    start, end = state.span(0)
+    inner = file.data[start:end].strip()
+    if not inner:
+        return
+    first = file.data.index(inner, start)
+    for steps, node in reversed(list(steps_at(file, first, first + 1))):
+        if node.type == "class_definition":
+            for member in file.members(node):
+                if first <= member.start < end:
+                    yield 1, (RemoveClassMember(path=path, steps=steps, member=member.name),)
+
+
+def _replacements(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
+    """Whole functions that hold the next hunk, the innermost first, each with the other hunks in it."""
+    start, end = state.span(0)
+    inner = file.data[start:end].strip()
+    probe = file.data.index(inner, start) if inner else max(len(file.data[:start].rstrip()) - 1, 0)
+    for steps, node in reversed(list(steps_at(file, probe, probe + 1))):
+        low, high = definition_span(file.data, node)
+        if node.type != "function_definition" or not (low <= start and end <= high) or len(file.find(steps)) != 1:
+            continue
+        count = 1
+        while count < state.left and state.span(count)[1] <= high and state.span(count)[0] < high:
+            count += 1
+        after = state.after(count).text
+        text = after[low : high + len(after) - len(file.data)]
+        if is_worth_it(state, count, low, high) and not has_markers(text):
+            fragment = Fragment(steps[-1].name, plain(text), "")
+            digests = (digest(file.data[low:high]),)
+            yield count, (ReplacePythonDefinition(path=path, steps=steps, fragment=fragment, replaces=digests),)
+
+
+def _entries(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
+    """What changed in the innermost containers around the next hunk."""
+    start, end = state.span(0)
+    for node in _containers_around(file, start, end):
+        count = 1
+        while count < state.left and state.span(count)[1] <= node.end_byte:
+            count += 1
+        for hunks in dict.fromkeys((1, count)):
+            after = parse_python(state.after(hunks).text)
+            for steps in _steps_to(file, node):
+                hits = after.find(steps)
+                new = container_in(hits[0], steps[-1]) if len(hits) == 1 else None
+                if new is not None and new.type == node.type:
+                    for edits in _differences(path, steps, (file, node), (after, new)):
+                        yield hunks, edits
+
+
+def _containers_around(file: PythonFile, start: int, end: int) -> Iterator[Node]:
+    node = file.root.descendant_for_byte_range(start, max(end - 1, start))
+    while node is not None:
+        if node.type in _CONTAINERS and node.start_byte < start and end <= node.end_byte:
+            yield node
+        node = node.parent
+
+
+def _steps_to(file: PythonFile, container: Node) -> Iterator[tuple[Step, ...]]:
+    found = list(steps_at(file, container.start_byte, container.end_byte))
+    if found:
+        steps = found[-1][0]
+        hits = file.find(steps)
+        inner = container_in(hits[0], steps[-1]) if len(hits) == 1 else None
+        if inner is not None and (inner.start_byte, inner.end_byte) == (container.start_byte, container.end_byte):
+            yield steps
+
+
+def _differences(
+    path: str, steps: tuple[Step, ...], before: tuple[PythonFile, Node], after: tuple[PythonFile, Node]
+) -> Iterator[tuple[Edit, ...]]:
+    """Removals and additions that turn the entries of one container into those of another."""
+    old, new = before[0].entries(before[1]), after[0].entries(after[1])
+    matcher = difflib.SequenceMatcher(None, [e.text for e in old], [e.text for e in new], autojunk=False)
+    gone, come = list[Entry](), list[tuple[Entry, Entry | None]]()
+    for kind, low, high, new_low, new_high in matcher.get_opcodes():
+        if kind != "equal":
+            gone += old[low:high]
+            come += [(new[n], new[n - 1] if n else None) for n in range(new_low, new_high)]
+    if not 0 < len(gone) + len(come) <= _MOST_ENTRIES:
+        return
+    for with_comment in (False, True) if gone else (False,):
+        for at_end in (True, False):
+            yield (
+                *(_removal(path, steps, entry, before[1], with_comment=with_comment) for entry in gone),
+                *(_addition(path, steps, entry, above, after, at_end=at_end) for entry, above in come),
+            )
+        if not come:
+            return
+
+
+def _value(entry: Entry, container: Node) -> str:
+    return entry.text[len(entry.key) :].lstrip(" \t:\r\n") if container.type == "dictionary" else ""
+
+
+def _removal(path: str, steps: tuple[Step, ...], entry: Entry, container: Node, *, with_comment: bool) -> Edit:
+    value = _value(entry, container)
+    return RemovePythonEntry(path=path, steps=steps, entry=entry.key, value=value, with_comment=with_comment)
+
+
+def _addition(
+    path: str,
+    steps: tuple[Step, ...],
+    entry: Entry,
+    above: Entry | None,
+    container: tuple[PythonFile, Node],
+    *,
+    at_end: bool,
+) -> Edit:
+    file, node = container
+    found = _COMMENT.match(file.data, entry.end)
+    comment = found[1].decode(errors="replace") if found else ""
+    is_last = at_end and entry.end == file.entries(node)[-1].end
+    after = "" if is_last or above is None else above.key
+    text = _dedented(file.data, entry, entry.key)
+    return AddPythonEntry(
+        path=path,
+        steps=steps,
+        entry=text,
+        value=_dedented(file.data, entry, _value(entry, node)),
+        after=after,
+        comment=comment,
+    )
+
+
+def _dedented(data: bytes, entry: Entry, text: str) -> str:
+    """The lines of an entry as they stand behind the indentation of its first one."""
+    start = data.rfind(b"\n", 0, entry.start) + 1
+    line = data[start : entry.start]
+    indent = line[: len(line) - len(line.lstrip())].decode(errors="replace")
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(one.removeprefix(indent) for one in rest)])

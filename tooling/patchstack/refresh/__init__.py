@@ -1,0 +1,1 @@
+"""From amended commits back to the series that made them."""
