@@ -37,6 +37,7 @@ class BelowHost:
     context: GateContext
     stack: HostStack
     _kernels: dict[tuple[str, bool], bool] = field(default_factory=dict)
+    _dispatched: list[Finding] = field(default_factory=list)
 
     @cached_property
     def touched(self) -> Touched:
@@ -78,6 +79,12 @@ class BelowHost:
         if not asked or self.build is None:
             return outcomes
         theirs = dict(run_scenarios(asked, self.build, self.context.jobs))
+        self._dispatched = [
+            finding
+            for outcome in theirs.values()
+            for finding in (outcome.ran.findings if outcome.ran else ())
+            if finding.details.get("ran")
+        ]
         return [
             (scenario, self._noted(scenario, outcome, theirs[scenario])) if scenario in theirs else (scenario, outcome)
             for scenario, outcome in outcomes
@@ -116,15 +123,16 @@ class BelowHost:
         had = {case.name: case.problems for case in below.cases if case.problems}
         same = [case for case in ours.ran.cases if case.problems and self._has(scenario, case, had.get(case.name, ()))]
         findings: Sequence[Finding] = ours.ran.findings
-        # Behind a hook a value has to be the same to the last number; where a buffer begins is not a value.
-        for touches, exact in (
-            (partial(self._touches_place, scenario.op, True), False),
-            (partial(self._touches_place, scenario.op, False), True),
-            (lambda one: not one.details.get("ran") or self._touches_place(scenario.op, False, one), False),
+        # Behind a hook a value has to be the same to the last number. Where a buffer begins is no value, and the base
+        # may have shown it in another scenario.
+        for had_it, touches, exact in (
+            (below.findings, partial(self._touches_place, scenario.op, True), False),
+            (below.findings, partial(self._touches_place, scenario.op, False), True),
+            (self._dispatched, partial(self._touches_place, scenario.op, False), False),
         ):
             findings = noted(
                 findings,
-                below.findings,
+                had_it,
                 head=self.touched.head,
                 base=self.touched.base,
                 touched=touches,
