@@ -26,6 +26,7 @@ from stackproof.metal.reports import describe
 from stackproof.model import Finding
 
 _STACK_BYTES = {False: 64 * 1024, True: 256 * 1024}
+_MOST_ACCESSES = 2_000_000
 _DEFINED, _WRITABLE, _GRANULE = 3, 1, 2
 NAN_POISON, NUMBER_POISON = 0xFF, 0x3F
 
@@ -48,6 +49,8 @@ class StandinDevice:
 
     Attributes:
         watched: run kernels with all detectors; slow.
+        wraps_in: look for unsigned arithmetic that wraps around in so many threadgroups, 0 for all; each thread runs
+            for a while only.
         findings: everything noticed so far.
         launches: host names of the kernels launched so far.
         log: counts launches and calls.
@@ -65,17 +68,18 @@ class StandinDevice:
             OSError: the library cannot be loaded.
         """
         self.watched = False
+        self.wraps_in: int | None = None
         self.findings: list[Finding] = []
         self.launches: list[str] = []
         self.log = CallLog({kernel for kernel, _path in build.brought})
         self.before_run: Callable[[Dispatch], None] = lambda dispatch: None
         self._build = build
-        self._libraries: dict[tuple[KernelSource, bool], NativeLibrary] = {}
-        self._kernels: dict[tuple[str, bool], _Kernel] = {}
+        self._libraries: dict[tuple[KernelSource, RunMode], NativeLibrary] = {}
+        self._kernels: dict[tuple[str, RunMode], _Kernel] = {}
         self._owner = {
             name: (source, number)
             for source in build.kernels
-            for number, (name, *_rest) in enumerate(self._library(source, watched=False).build.kernels)
+            for number, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels)
         }
         self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
         self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call))
@@ -109,19 +113,23 @@ class StandinDevice:
         taken, self.findings = self.findings, []
         return list({(f.rule, f.path, f.line, f.message): f for f in taken}.values())
 
-    def _library(self, source: KernelSource, *, watched: bool) -> NativeLibrary:
-        key = (source, watched)
+    @property
+    def _mode(self) -> RunMode:
+        return RunMode.WRAPS if self.wraps_in is not None else ALL_DETECTORS if self.watched else RunMode.PLAIN
+
+    def _library(self, source: KernelSource, mode: RunMode) -> NativeLibrary:
+        key = (source, mode)
         if key not in self._libraries:
             whole = Source(source.root / source.path, source.include_dirs, root=source.root)
-            build = compile_source(whole, ALL_DETECTORS if watched else RunMode.PLAIN, self._build.cache)
+            build = compile_source(whole, mode, self._build.cache)
             self._libraries[key] = load(build.path, build)
         return self._libraries[key]
 
     def _kernel(self, name: str) -> _Kernel:
-        key = (name, self.watched)
+        key = (name, self._mode)
         if key not in self._kernels:
             source, number = self._owner[name]
-            native = self._library(source, watched=self.watched)
+            native = self._library(source, self._mode)
             self._kernels[key] = _Kernel(source, native, native.kernel(number))
         return self._kernels[key]
 
@@ -173,13 +181,17 @@ class StandinDevice:
             sizes.append(dispatch.threadgroup_memory[parameter.index] if is_local else 0)
             addresses.append(0 if is_local else dispatch.slots[parameter.index].address)
         options = RawOptions()
-        options.stack_bytes = _STACK_BYTES[self.watched]
+        instrumented = self._mode.instrumented
+        options.stack_bytes = _STACK_BYTES[instrumented]
         options.flush_denormals = 1
         options.argument_count = len(sizes)
         options.threadgroup_sizes = (ctypes.c_uint64 * (len(sizes) + 1))(*sizes)
-        names = _watch(kernel.signature, dispatch, options) if self.watched else []
+        names = _watch(kernel.signature, dispatch, options) if instrumented else []
+        if self.wraps_in is not None:
+            options.detectors = detector_bits(RunMode.UNDEFINED)
+            options.permute, options.most_groups, options.most_accesses = 1, self.wraps_in, _MOST_ACCESSES
         raw = kernel.native.run(kernel.entry.entry, addresses, dispatch.grid, dispatch.group, options)
-        if not self.watched:
+        if not instrumented:
             _trust_writes(kernel.signature, dispatch)
         reports = describe(raw, kernel.signature, kernel.native.build, names)
         self.findings += [_finding(report, kernel.source) for report in reports]

@@ -62,6 +62,7 @@ struct Binding {
   uint8_t* shadow;
   NSUInteger bytes;
   uint64_t dtype;
+  BOOL vast;  // only mapped: zeros, nothing is known of what is defined, and the host never reads or writes all of it
 }
 + (StandinBuffer*)withLength:(NSUInteger)length;
 - (BOOL)guardsAreIntact;

@@ -4,6 +4,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -114,6 +116,7 @@ void standin_set_poison(uint8_t byte) {
 @end
 
 static constexpr size_t kGuard = 4096;
+static constexpr size_t kVast = 1ull << 31;
 static constexpr uint8_t kGuardByte = 0xa5;
 enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
 
@@ -121,6 +124,17 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
 + (StandinBuffer*)withLength:(NSUInteger)length {
   StandinBuffer* made = [StandinBuffer new];
   const size_t room = (length + 2 * kGuard + 255) / 256 * 256;
+  made->vast = length > kVast;
+  if (made->vast) {
+    void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, mapped != MAP_FAILED, "stand-in device: no room for a buffer of ", length, " bytes");
+    made->memory = static_cast<uint8_t*>(mapped) + kGuard;
+    made->bytes = length;
+    made->dtype = STANDIN_NO_DTYPE;
+    std::memset(made->memory - kGuard, kGuardByte, kGuard);
+    std::memset(made->memory + length, kGuardByte, kGuard);
+    return made;
+  }
   auto* whole = static_cast<uint8_t*>(std::aligned_alloc(256, room));
   TORCH_CHECK_WITH(OutOfMemoryError, whole, "stand-in device: no memory for a buffer of ", length, " bytes");
   std::memset(whole, kGuardByte, room);
@@ -153,14 +167,21 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   return YES;
 }
 - (void)markDefined {
+  if (vast) {
+    return;
+  }
   std::memset(shadow, SHADOW_ADDRESSABLE | SHADOW_DEFINED, bytes);
 }
 - (void)dealloc {
   if (![self guardsAreIntact]) {
     standin::note("out-of-bounds", fmt::format("something wrote outside a buffer of {} bytes", bytes));
   }
-  std::free(memory - kGuard);
-  std::free(shadow);
+  if (vast) {
+    munmap(memory - kGuard, (bytes + 2 * kGuard + 255) / 256 * 256);
+  } else {
+    std::free(memory - kGuard);
+    std::free(shadow);
+  }
   [super dealloc];
 }
 @end

@@ -19,6 +19,8 @@
 #include <c10/util/ScopeExit.h>
 #include <torch/library.h>
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -66,6 +68,7 @@ Tensor on_host(const Tensor& tensor, bool writes = false) {
   if (!buffer) {
     return at::empty(tensor.sizes(), options);
   }
+  TORCH_CHECK(!buffer->vast, "stand-in device: a tensor of ", buffer->bytes, " bytes is too large for the host");
   if (writes) {
     [buffer markDefined];
   }
@@ -102,7 +105,7 @@ thread_local bool in_fallback = false;
 
 // Reading on the host what no kernel wrote is how too few threads show.
 void check_written(const Tensor& tensor) {
-  if (in_fallback || !tensor.is_mps() || !tensor.numel() || !buffer_of(tensor)) {
+  if (in_fallback || !tensor.is_mps() || !tensor.numel() || !buffer_of(tensor) || buffer_of(tensor)->vast) {
     return;
   }
   const int64_t item = tensor.element_size();
@@ -138,6 +141,13 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
   return copy_from(from, to, false);
 }
 Tensor& zero(Tensor& tensor) {
+  StandinBuffer* buffer = tensor.numel() ? buffer_of(tensor) : nil;
+  if (buffer && buffer->vast && tensor.nbytes() == buffer->bytes) {
+    const size_t pages = buffer->bytes - buffer->bytes % 4096;
+    madvise(buffer->memory, pages, MADV_DONTNEED); // zeros again
+    std::memset(buffer->memory + pages, 0, buffer->bytes - pages);
+    return tensor;
+  }
   on_host(tensor, true).zero_();
   return tensor;
 }
