@@ -21,6 +21,7 @@ from patchstack.git.process import GitCommandError
 from stackproof.bench.script import script_text
 from stackproof.cli import prove
 from stackproof.cli.apple_kernels import apple_kernels
+from stackproof.cli.metal_files import metal
 from stackproof.report import ReportFiles
 from stackproof.runner.report_file import write_report_file
 
@@ -96,6 +97,7 @@ def command(
 
 
 command.add_command(apple_kernels)
+command.add_command(metal)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
