@@ -16,7 +16,8 @@ from patchstack.errors import PatchstackError
 from stackproof.host.build import DeviceBuild, KernelSource
 from stackproof.host.calls import CallLog
 from stackproof.host.dispatch import Problem, check_dispatch
-from stackproof.host.interface import CALL, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
+from stackproof.host.headers import write_files
+from stackproof.host.interface import CALL, COMPILE, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
 from stackproof.metal.library import detector_bits
@@ -29,6 +30,8 @@ _STACK_BYTES = {False: 64 * 1024, True: 256 * 1024}
 _MOST_ACCESSES = 2_000_000
 _DEFINED, _WRITABLE, _GRANULE = 3, 1, 2
 NAN_POISON, NUMBER_POISON = 0xFF, 0x3F
+TEXT = "shader_source.metal"
+"""Name of a source that a host file brings as text."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,9 @@ class StandinDevice:
             for source in build.kernels
             for number, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels)
         }
+        self._texts: list[KernelSource] = []
         self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
-        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call))
+        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call), COMPILE(self._compile))
         self._interface.standin_connect(*self._callbacks)
 
     @property
@@ -136,6 +140,20 @@ class StandinDevice:
     def _find(self, name: bytes) -> int:
         return int(name.decode() in self._owner)
 
+    def _compile(self, text: bytes, message: int, room: int) -> int:
+        """A shader source that a host file brings as text; from then on its kernels are called NUMBER:NAME."""
+        number = len(self._texts) + 1
+        try:
+            source = KernelSource(write_files({TEXT: text}, self._build.cache), TEXT)
+            for at, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels):
+                self._owner[f"{number}:{name}"] = (source, at)
+        except Exception as error:  # the caller is C++
+            said = str(error).encode()[: room - 1] + b"\0"
+            ctypes.memmove(message, said, len(said))
+            return 0
+        self._texts.append(source)
+        return number
+
     def _note(self, rule: bytes, message: bytes) -> None:
         self.findings.append(Finding(message.decode(errors="replace"), rule=rule.decode()))
 
@@ -167,6 +185,8 @@ class StandinDevice:
         self.before_run(dispatch)
         problems = check_dispatch(signature, dispatch)
         self.findings += [_about(problem, dispatch.kernel, kernel.source.path, signature.line) for problem in problems]
+        if 0 in dispatch.grid:
+            return ""  # told, and nothing is run: on macOS only the validation layer objects
         refused = [problem.message for problem in problems if problem.refused]
         if refused:
             return f"{dispatch.kernel}: {refused[0]}"

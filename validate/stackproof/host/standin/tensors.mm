@@ -27,6 +27,11 @@
 
 #include "objects.h"
 
+namespace at::native::mps {
+__attribute__((weak)) Tensor gatherViewTensor(const Tensor& src, Tensor& dst);
+__attribute__((weak)) Tensor& scatterViewTensor(const Tensor& src, Tensor& output);
+} // namespace at::native::mps
+
 namespace {
 using namespace at;
 
@@ -72,9 +77,12 @@ Tensor on_host(const Tensor& tensor, bool writes = false) {
   if (writes) {
     [buffer markDefined];
   }
-  return at::from_blob(buffer->memory + tensor.storage_offset() * tensor.element_size(), tensor.sizes(),
-                       tensor.strides(), options)
-      .set_requires_grad(false);
+  Tensor made = at::from_blob(buffer->memory + tensor.storage_offset() * tensor.element_size(), tensor.sizes(),
+                              tensor.strides(), options);
+  // Views that conjugate or negate are known by a bit of the tensor alone.
+  made._set_conj(tensor.is_conj());
+  made._set_neg(tensor.is_neg());
+  return made.set_requires_grad(false);
 }
 
 void check_dtype(ScalarType type) {
@@ -127,6 +135,18 @@ void check_written(const Tensor& tensor) {
 
 Tensor& copy_into(Tensor& to, const Tensor& from, bool non_blocking) {
   check_written(from);
+  // As Copy.mm does, where the tree's View.mm is in the device: strided copies by its gather and scatter kernels.
+  const bool same = from.scalar_type() == to.scalar_type() && from.sizes() == to.sizes() && from.is_conj() == to.is_conj() && from.is_neg() == to.is_neg();
+  if (native::mps::gatherViewTensor && same && from.numel() && from.is_mps() && !from.is_contiguous()) {
+    Tensor dense = at::empty(from.sizes(), from.options());
+    native::mps::gatherViewTensor(from, dense);
+    return copy_into(to, dense, non_blocking);
+  }
+  if (native::mps::scatterViewTensor && same && to.numel() && to.is_mps() && !to.is_contiguous() && from.is_mps()) {
+    Tensor target = to;
+    native::mps::scatterViewTensor(from, target);
+    return to;
+  }
   on_host(to, true).copy_(on_host(from));
   return to;
 }
