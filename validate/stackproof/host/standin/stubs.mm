@@ -1,5 +1,6 @@
-// DispatchStubs: libtorch for Linux refuses the device type MPS before it looks at a stub's mps_dispatch_ptr, although
-// the field and its setter are there. Its one PLT slot for DispatchStubImpl::get_call_ptr is pointed at this function.
+// DispatchStubs for the stand-in device. libtorch for Linux stores a stub's function for MPS, but refuses the device
+// before it looks there. Its one slot for DispatchStubImpl::get_call_ptr in the table of late-bound functions is pointed
+// at a function of ours; where a release of torch has no such slot, ops behind stubs raise libtorch's own error.
 #include <ATen/native/DispatchStub.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -23,49 +24,59 @@ void* with_mps(Impl* impl, c10::DeviceType device, void* one, void* two, void* t
   return original(impl, device, one, two, three);
 }
 
-int patch(dl_phdr_info* info, size_t, void* patched) {
-  if (!strstr(info->dlpi_name, "libtorch_cpu")) {
+// What a library says of its late-bound functions.
+struct LateBound {
+  const ElfW(Rela) * slots = nullptr;
+  size_t count = 0;
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+
+  explicit LateBound(const dl_phdr_info& library) {
+    for (int i = 0; i < library.dlpi_phnum; ++i) {
+      if (library.dlpi_phdr[i].p_type == PT_DYNAMIC) {
+        read((const ElfW(Dyn)*)(library.dlpi_addr + library.dlpi_phdr[i].p_vaddr));
+      }
+    }
+  }
+  void read(const ElfW(Dyn) * entry) {
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      switch (entry->d_tag) {
+        case DT_JMPREL:
+          slots = (const ElfW(Rela)*)entry->d_un.d_ptr;
+          break;
+        case DT_PLTRELSZ:
+          count = entry->d_un.d_val / sizeof(ElfW(Rela));
+          break;
+        case DT_SYMTAB:
+          symbols = (const ElfW(Sym)*)entry->d_un.d_ptr;
+          break;
+        case DT_STRTAB:
+          names = (const char*)entry->d_un.d_ptr;
+          break;
+        default:
+          break;
+      }
+    }
+  }
+};
+
+int redirect(dl_phdr_info* library, size_t, void*) {
+  if (!strstr(library->dlpi_name, "libtorch_cpu")) {
     return 0;
   }
-  const ElfW(Dyn)* dynamic = nullptr;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
-      dynamic = (const ElfW(Dyn)*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+  const LateBound bound(*library);
+  for (size_t i = 0; bound.slots && i < bound.count; ++i) {
+    const auto& slot = bound.slots[i];
+    if (!strcmp(bound.names + bound.symbols[ELF64_R_SYM(slot.r_info)].st_name, kName)) {
+      *(void**)(library->dlpi_addr + slot.r_offset) = (void*)with_mps;
     }
   }
-  const ElfW(Rela)* slots = nullptr;
-  const ElfW(Sym)* symbols = nullptr;
-  const char* names = nullptr;
-  size_t bytes = 0;
-  for (; dynamic && dynamic->d_tag != DT_NULL; ++dynamic) {
-    if (dynamic->d_tag == DT_JMPREL) slots = (const ElfW(Rela)*)dynamic->d_un.d_ptr;
-    if (dynamic->d_tag == DT_PLTRELSZ) bytes = dynamic->d_un.d_val;
-    if (dynamic->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym)*)dynamic->d_un.d_ptr;
-    if (dynamic->d_tag == DT_STRTAB) names = (const char*)dynamic->d_un.d_ptr;
-  }
-  for (size_t i = 0; slots && i < bytes / sizeof(ElfW(Rela)); ++i) {
-    if (!strcmp(names + symbols[ELF64_R_SYM(slots[i].r_info)].st_name, kName)) {
-      *(void**)(info->dlpi_addr + slots[i].r_offset) = (void*)with_mps;
-      *(int*)patched = 1;
-    }
-  }
-  return 0;
+  return 1;
 }
 
-const bool stubs_are_known = [] {
-  original = (GetCallPtr)dlsym(RTLD_DEFAULT, kName);
-  if (!original) {
-    void* torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
-    original = torch ? (GetCallPtr)dlsym(torch, kName) : nullptr;
-  }
-  int patched = 0;
-  if (original) {
-    dl_iterate_phdr(patch, &patched);
-  }
-  if (!patched) {
-    standin::note("dispatch-stubs", "this torch's DispatchStubs cannot be told of the device");
-    fprintf(stderr, "stand-in device: DispatchStubs not patched\n");
-  }
-  return patched;
+const bool stubs_know_the_device = [] {
+  void* torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+  original = torch ? (GetCallPtr)dlsym(torch, kName) : nullptr;
+  return original && dl_iterate_phdr(redirect, nullptr);
 }();
 } // namespace

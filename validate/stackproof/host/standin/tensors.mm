@@ -136,7 +136,8 @@ void check_written(const Tensor& tensor) {
 Tensor& copy_into(Tensor& to, const Tensor& from, bool non_blocking) {
   check_written(from);
   // As Copy.mm does, where the tree's View.mm is in the device: strided copies by its gather and scatter kernels.
-  const bool same = from.scalar_type() == to.scalar_type() && from.sizes() == to.sizes() && from.is_conj() == to.is_conj() && from.is_neg() == to.is_neg();
+  const bool same = from.scalar_type() == to.scalar_type() && from.sizes() == to.sizes() &&
+      from.is_conj() == to.is_conj() && from.is_neg() == to.is_neg();
   if (native::mps::gatherViewTensor && same && from.numel() && from.is_mps() && !from.is_contiguous()) {
     Tensor dense = at::empty(from.sizes(), from.options());
     native::mps::gatherViewTensor(from, dense);
