@@ -11,8 +11,6 @@ from stack_lab import StackLab, applied
 from stackproof.host.missing import name_of, throwers
 from stackproof.host.stub_ops import functions_through_stubs
 from stackproof.host.tree_helpers import tree_helpers
-from stackproof.model import GateResult, Verdict
-from stackproof.op_run.gate import OpRunGate
 
 OPERATIONS = "aten/src/ATen/native/mps/operations"
 OFFSETS = "at::native::mps::generateKernelDataOffsets"
@@ -28,15 +26,6 @@ def tree_of_2_6(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackLab]:
 @pytest.fixture(scope="module")
 def tree(tree_of_2_6: StackLab) -> Tree:
     return tree_of_2_6.tree()
-
-
-def judged(lab: StackLab, file: str, old: str = "", new: str = "", *kinds: str) -> GateResult:
-    """What op-run says of a stack that changes one host file."""
-    path = f"{OPERATIONS}/{file}.mm"
-    text = lab.text(path)
-    assert old in text
-    changed = lab.changed({path: text.replace(old, new, 1) if old else f"{text}\n// the same\n"})
-    return lab.judge(OpRunGate(), changed, ops=[], kinds=kinds or ["values"])
 
 
 @pytest.mark.needs_reference
@@ -59,24 +48,3 @@ def test_what_nothing_defines_raises_its_name() -> None:
     symbol = "_ZN2at6native3mps3fooEv"
     assert name_of(symbol) == "at::native::mps::foo"
     assert f'LACKS(0, "{symbol}", "at::native::mps::foo")' in throwers([symbol])
-
-
-@pytest.mark.slow
-@pytest.mark.needs_reference
-@pytest.mark.usefixtures("compiler")
-def test_ops_behind_a_stub_run_with_the_kernels_of_the_tree(tree_of_2_6: StackLab) -> None:
-    result = judged(tree_of_2_6, "BinaryKernel")
-    assert [finding.message for finding in result.findings if finding.fails] == []
-    assert result.verdict is Verdict.PASSED, result.reason
-    launched = result.details["kernels"]["by_op"]
-    assert "fmax_float" in launched["fmax.out"]
-    assert "nextafter_kernel_half" in launched["nextafter.out"]
-
-
-@pytest.mark.slow
-@pytest.mark.needs_reference
-@pytest.mark.usefixtures("compiler")
-def test_a_fault_behind_a_stub_is_found(tree_of_2_6: StackLab) -> None:
-    result = judged(tree_of_2_6, "BinaryKernel", '(iter, "fmax")', '(iter, "fmin")')
-    assert result.verdict is Verdict.FAILED
-    assert any("values of fmax" in finding.message for finding in result.findings if finding.fails)
