@@ -72,6 +72,7 @@ def test_the_list_names_every_gate_of_the_design() -> None:
         "metal-run",
         "host-check",
         "host-run",
+        "op-run",
         "build",
         "test-mps",
         "fc-window",

@@ -83,6 +83,14 @@ GATES: tuple[GateEntry, ...] = (
         runs="the stack's host functions and kernels",
     ),
     GateEntry(
+        "op-run",
+        "every other op that the stack touches, from PyTorch's own samples on the stand-in device",
+        "stackproof.op_run.gate:OpRunGate",
+        needs=(*_HOST, "expecttest"),
+        keeps=Keeps.PROGRAMS,
+        runs="the stack's host functions and kernels",
+    ),
+    GateEntry(
         "build",
         "an incremental PyTorch build of the stack (macOS)",
         "stackproof.build.gate:BuildGate",
@@ -129,5 +137,5 @@ GATES: tuple[GateEntry, ...] = (
     ),
 )
 
-EXECUTING = frozenset({"metal-run", "host-run", "test-mps"})
+EXECUTING = frozenset({"metal-run", "host-run", "op-run", "test-mps"})
 """The gates that prove kernels by executing them."""

@@ -11,10 +11,9 @@ from stackproof.compat.gate import FcWindowGate
 from stackproof.cshim.gate import CShimGate
 from stackproof.host.check import HostCheckGate
 from stackproof.host.mps_tests import TestMpsGate
-from stackproof.host.opinfo import has_opinfo
-from stackproof.host.run import HostRunGate
 from stackproof.metal.check import MetalCheckGate
 from stackproof.model import Gate, Verdict
+from stackproof.op_run.gate import OpRunGate
 
 HOST_FILE = "aten/src/ATen/native/mps/operations/RenormKernel.mm"
 METAL_FILE = "aten/src/ATen/native/mps/kernels/RenormKernel.metal"
@@ -28,22 +27,19 @@ def renorm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackLab]:
         yield lab
 
 
-@pytest.mark.parametrize(("op", "known"), [("take", True), ("logspace.out", True), ("renorm_", True), ("no_op", False)])
-def test_an_op_is_proved_from_its_opinfo_where_it_has_one(op: str, known: bool) -> None:
-    assert has_opinfo(op) is known
-
-
 @pytest.mark.slow
 @pytest.mark.needs_reference
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("gate", [MetalCheckGate(), HostCheckGate(), HostRunGate(), FcWindowGate(), CShimGate()])
+@pytest.mark.parametrize("gate", [MetalCheckGate(), HostCheckGate(), OpRunGate(), FcWindowGate(), CShimGate()])
 def test_the_gates_pass_on_a_small_series_of_an_op_of_2_6(renorm: StackLab, gate: Gate) -> None:
     result = renorm.judge(gate, ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED, result.reason
-    if gate.name == "host-run":
-        assert [row["kind"] for row in result.details["scenarios"]] == ["samples"] * 3
-        assert (result.cases, result.details["launches"]) == (12, 12)
+    if gate.name == "op-run":
+        ran = {(row["kind"], row["dtype"]) for row in result.details["scenarios"] if row["launches"]}
+        floats = ("float32", "float16", "bfloat16")
+        assert {(kind, dtype) for kind in ("values", "out= and in place", "OpInfo") for dtype in floats} <= ran
+        assert ("under the detectors", "float16") in ran
 
 
 @pytest.mark.slow
@@ -61,7 +57,7 @@ def test_the_gates_pass_on_a_small_series_of_an_op_of_2_6(renorm: StackLab, gate
 def test_a_fault_of_the_small_series_fails(
     renorm: StackLab, path: str, old: str, new: str, rule: str, words: str
 ) -> None:
-    result = renorm.judge(HostRunGate(), renorm.replaced(old, new, path), ops=OPS)
+    result = renorm.judge(OpRunGate(), renorm.replaced(old, new, path), ops=OPS)
     assert result.verdict is Verdict.FAILED
     assert any(finding.rule == rule and words in finding.message for finding in result.findings if finding.fails)
 

@@ -21,6 +21,7 @@ from patchstack.git.process import GitCommandError
 from stackproof.bench.script import script_text
 from stackproof.cli import prove
 from stackproof.cli.apple_kernels import apple_kernels
+from stackproof.cli.metal_files import metal
 from stackproof.report import ReportFiles
 from stackproof.runner.report_file import write_report_file
 
@@ -132,6 +133,7 @@ def _run_modes(text: str | None) -> tuple[str, ...]:
 
 
 command.add_command(apple_kernels)
+command.add_command(metal)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

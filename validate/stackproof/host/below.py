@@ -17,7 +17,7 @@ from stackproof.before.findings import as_note, noted, same_words
 from stackproof.before.touched import Touched
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.outcomes import Crash, Outcome, run_scenarios
-from stackproof.host.scenarios import HostCase, Scenario
+from stackproof.host.scenarios import HostCase, HostProof, Scenario, host_proof_for
 from stackproof.host.stack import HostStack
 from stackproof.host.worker import Ran
 from stackproof.model import Finding, GateContext
@@ -32,10 +32,12 @@ class BelowHost:
     Attributes:
         context: of the gate.
         stack: the host side of the stack.
+        proof_of: what an op's scenarios are run by.
     """
 
     context: GateContext
     stack: HostStack
+    proof_of: Callable[[str], HostProof | None] = host_proof_for
     _kernels: dict[tuple[str, bool], bool] = field(default_factory=dict)
     _dispatched: list[Finding] = field(default_factory=list)
 
@@ -78,7 +80,7 @@ class BelowHost:
         asked = [scenario for scenario, outcome in outcomes if self._may_be_theirs(scenario, outcome)]
         if not asked or self.build is None:
             return outcomes
-        theirs = dict(run_scenarios(asked, self.build, self.context.jobs))
+        theirs = dict(run_scenarios(asked, self.build, self.context.jobs, proof_of=self.proof_of))
         self._dispatched = [
             finding
             for outcome in theirs.values()

@@ -18,9 +18,11 @@ import torch
 from patchstack.git import Tree
 from stackproof.host.clang import LANGUAGE, STANDIN, STUBS, HostClang, find_clang, folder_digest, stubs_digest
 from stackproof.host.headers import MpsHeaders, mps_headers, write_files
+from stackproof.host.missing import missing_symbols, name_of, throwers
 from stackproof.host.precompiled import beginning_with, precompile
 from stackproof.host.registration import Registration, prepare_registration
 from stackproof.host.stack import HostStack
+from stackproof.host.tree_helpers import tree_helpers
 from stackproof.metal.brought import kernels_brought
 from stackproof.metal.errors import CompileError, ToolchainError
 from stackproof.metal.toolchain import digest
@@ -29,6 +31,7 @@ from stackproof.metal_run.sources import INCLUDE_FOLDERS, collect_sources, write
 _TORCH = Path(torch.__file__).parent
 # Not optimised: what is executed once per call is compiled far more often than it runs.
 _CODE = ("-O0", "-fPIC", "-g0", "-Wno-everything")
+_TORCH_LIBRARIES = ("libtorch_cpu.so", "libc10.so")
 _C = ("-x", "c", "-std=gnu17", *_CODE, "-Werror=implicit-function-declaration")
 
 
@@ -105,17 +108,50 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
     headers = mps_headers(stack.tree, cache)
     units = [*_device_units(clang, headers), *_stack_units(stack, registration, headers, clang, cache)]
     objects = _compile_all(units, headers, clang, cache / "objects", jobs)
+    missing = missing_symbols(objects, [_TORCH / "lib" / name for name in _TORCH_LIBRARIES])
+    helpers = tree_helpers(stack.tree, map(name_of, missing), [file.path for file in stack.files])
+    if helpers.text:
+        objects += _helper_objects(helpers.text, headers, registration, clang, cache)
+        missing = missing_symbols(objects, [_TORCH / "lib" / name for name in _TORCH_LIBRARIES])
     library = cache / "devices" / f"{digest(str(_TORCH), *(one.name for one in objects))}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         partial = library.with_suffix(f".{os.getpid()}.partial")
-        torch_libraries = [str(_TORCH / "lib" / name) for name in ("libtorch_cpu.so", "libc10.so")]
-        clang.link(partial, [*map(str, objects), *torch_libraries, "-rpath", str(_TORCH / "lib")])
+        lacking = _lacking(missing, clang, partial)
+        linked = map(str, [*objects, *lacking, *(_TORCH / "lib" / name for name in _TORCH_LIBRARIES)])
+        clang.link(partial, [*linked, "-rpath", str(_TORCH / "lib")])
         partial.replace(library)
-    kernels = tuple(_materialise(stack.tree, path, cache) for path in stack.kernel_sources)
+    sources = dict.fromkeys([*stack.kernel_sources, *helpers.kernel_sources])
+    kernels = tuple(_materialise(stack.tree, path, cache) for path in sources)
     ops = tuple(op.overload for op in registration.ops)
     brought = frozenset(kernels_brought(stack.base, stack.tree, stack.kernel_sources, cache).items())
     return DeviceBuild(library, kernels, ops, registration.left_out, brought, cache)
+
+
+def _helper_objects(
+    text: str, headers: MpsHeaders, registration: Registration, clang: HostClang, cache: Path
+) -> list[Path]:
+    """Helpers of the tree, compiled; nothing where they ask for what only their own file has."""
+    name = "tree_helpers.mm"
+    source = write_files({name: text.encode()}, cache) / name
+    base = (clang.version, torch.__version__, stubs_digest(), headers.key, *LANGUAGE, *_CODE, text)
+    unit = _Unit(source, name, (*_torch_flags(registration.folder, *headers.folders), *headers.switches), digest(*base))
+    try:
+        return _compile_all([unit], headers, clang, cache / "objects", 1)
+    except CompileError:
+        return []
+
+
+def _lacking(missing: Sequence[str], clang: HostClang, library: Path) -> list[Path]:
+    """An object with what nothing defines, where there is such a thing."""
+    if not missing:
+        return []
+    source, output = library.with_suffix(".lacking.cpp"), library.with_suffix(".lacking.o")
+    source.write_text(throwers(missing))
+    done = clang.plain(["-x", "c++", "-std=c++20", *_torch_flags(), "-c", str(source), "-o", str(output)])
+    if not done.succeeded:
+        raise ToolchainError("what the stand-in device lacks cannot be compiled", found=done.tail)
+    return [output]
 
 
 def _materialise(tree: Tree, path: str, cache: Path) -> KernelSource:
@@ -154,7 +190,9 @@ def _stack_units(
         clang.version, torch.__version__, stubs_digest(), prefix, registration.folder.name, headers.key,
         *LANGUAGE, *_CODE,
     )  # fmt: skip
-    texts = write_files({file.path: file.text.encode() for file in stack.files}, cache)
+    # On macOS, int64_t is `long long`; here it is `long`.
+    written = {file.path: file.text.replace("std::vector<long long>", "std::vector<int64_t>") for file in stack.files}
+    texts = write_files({path: text.encode() for path, text in written.items()}, cache)
     units = [_Unit(texts / file.path, file.path, flags, digest(*base, file.path, file.text)) for file in stack.files]
     for source in registration.sources:
         units.append(_Unit(source, source.name, flags, digest(*base, source.name, source.read_bytes())))

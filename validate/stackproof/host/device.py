@@ -16,7 +16,8 @@ from patchstack.errors import PatchstackError
 from stackproof.host.build import DeviceBuild, KernelSource
 from stackproof.host.calls import CallLog
 from stackproof.host.dispatch import Problem, check_dispatch
-from stackproof.host.interface import CALL, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
+from stackproof.host.headers import write_files
+from stackproof.host.interface import CALL, COMPILE, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
 from stackproof.metal.library import detector_bits
@@ -26,8 +27,11 @@ from stackproof.metal.reports import describe
 from stackproof.model import Finding
 
 _STACK_BYTES = {False: 64 * 1024, True: 256 * 1024}
+_MOST_ACCESSES = 2_000_000
 _DEFINED, _WRITABLE, _GRANULE = 3, 1, 2
 NAN_POISON, NUMBER_POISON = 0xFF, 0x3F
+TEXT = "shader_source.metal"
+"""Name of a source that a host file brings as text."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class StandinDevice:
 
     Attributes:
         watched: run kernels with all detectors; slow.
+        wraps_in: look for unsigned arithmetic that wraps around in so many threadgroups, 0 for all; each thread runs
+            for a while only.
         findings: everything noticed so far.
         launches: host names of the kernels launched so far.
         log: counts launches and calls.
@@ -65,20 +71,22 @@ class StandinDevice:
             OSError: the library cannot be loaded.
         """
         self.watched = False
+        self.wraps_in: int | None = None
         self.findings: list[Finding] = []
         self.launches: list[str] = []
         self.log = CallLog({kernel for kernel, _path in build.brought})
         self.before_run: Callable[[Dispatch], None] = lambda dispatch: None
         self._build = build
-        self._libraries: dict[tuple[KernelSource, bool], NativeLibrary] = {}
-        self._kernels: dict[tuple[str, bool], _Kernel] = {}
+        self._libraries: dict[tuple[KernelSource, RunMode], NativeLibrary] = {}
+        self._kernels: dict[tuple[str, RunMode], _Kernel] = {}
         self._owner = {
             name: (source, number)
             for source in build.kernels
-            for number, (name, *_rest) in enumerate(self._library(source, watched=False).build.kernels)
+            for number, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels)
         }
+        self._texts: list[KernelSource] = []
         self._interface = open_library(build.library, ctypes.RTLD_GLOBAL)
-        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call))
+        self._callbacks = (RUN(self._run), FIND(self._find), NOTE(self._note), CALL(self._call), COMPILE(self._compile))
         self._interface.standin_connect(*self._callbacks)
 
     @property
@@ -109,24 +117,42 @@ class StandinDevice:
         taken, self.findings = self.findings, []
         return list({(f.rule, f.path, f.line, f.message): f for f in taken}.values())
 
-    def _library(self, source: KernelSource, *, watched: bool) -> NativeLibrary:
-        key = (source, watched)
+    @property
+    def _mode(self) -> RunMode:
+        return RunMode.WRAPS if self.wraps_in is not None else ALL_DETECTORS if self.watched else RunMode.PLAIN
+
+    def _library(self, source: KernelSource, mode: RunMode) -> NativeLibrary:
+        key = (source, mode)
         if key not in self._libraries:
             whole = Source(source.root / source.path, source.include_dirs, root=source.root)
-            build = compile_source(whole, ALL_DETECTORS if watched else RunMode.PLAIN, self._build.cache)
+            build = compile_source(whole, mode, self._build.cache)
             self._libraries[key] = load(build.path, build)
         return self._libraries[key]
 
     def _kernel(self, name: str) -> _Kernel:
-        key = (name, self.watched)
+        key = (name, self._mode)
         if key not in self._kernels:
             source, number = self._owner[name]
-            native = self._library(source, watched=self.watched)
+            native = self._library(source, self._mode)
             self._kernels[key] = _Kernel(source, native, native.kernel(number))
         return self._kernels[key]
 
     def _find(self, name: bytes) -> int:
         return int(name.decode() in self._owner)
+
+    def _compile(self, text: bytes, message: int, room: int) -> int:
+        """A shader source that a host file brings as text; from then on its kernels are called NUMBER:NAME."""
+        number = len(self._texts) + 1
+        try:
+            source = KernelSource(write_files({TEXT: text}, self._build.cache), TEXT)
+            for at, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels):
+                self._owner[f"{number}:{name}"] = (source, at)
+        except Exception as error:  # the caller is C++
+            said = str(error).encode()[: room - 1] + b"\0"
+            ctypes.memmove(message, said, len(said))
+            return 0
+        self._texts.append(source)
+        return number
 
     def _note(self, rule: bytes, message: bytes) -> None:
         self.findings.append(Finding(message.decode(errors="replace"), rule=rule.decode()))
@@ -159,6 +185,8 @@ class StandinDevice:
         self.before_run(dispatch)
         problems = check_dispatch(signature, dispatch)
         self.findings += [_about(problem, dispatch.kernel, kernel.source.path, signature.line) for problem in problems]
+        if 0 in dispatch.grid:
+            return ""  # told, and nothing is run: on macOS only the validation layer objects
         refused = [problem.message for problem in problems if problem.refused]
         if refused:
             return f"{dispatch.kernel}: {refused[0]}"
@@ -173,13 +201,17 @@ class StandinDevice:
             sizes.append(dispatch.threadgroup_memory[parameter.index] if is_local else 0)
             addresses.append(0 if is_local else dispatch.slots[parameter.index].address)
         options = RawOptions()
-        options.stack_bytes = _STACK_BYTES[self.watched]
+        instrumented = self._mode.instrumented
+        options.stack_bytes = _STACK_BYTES[instrumented]
         options.flush_denormals = 1
         options.argument_count = len(sizes)
         options.threadgroup_sizes = (ctypes.c_uint64 * (len(sizes) + 1))(*sizes)
-        names = _watch(kernel.signature, dispatch, options) if self.watched else []
+        names = _watch(kernel.signature, dispatch, options) if instrumented else []
+        if self.wraps_in is not None:
+            options.detectors = detector_bits(RunMode.UNDEFINED)
+            options.permute, options.most_groups, options.most_accesses = 1, self.wraps_in, _MOST_ACCESSES
         raw = kernel.native.run(kernel.entry.entry, addresses, dispatch.grid, dispatch.group, options)
-        if not self.watched:
+        if not instrumented:
             _trust_writes(kernel.signature, dispatch)
         reports = describe(raw, kernel.signature, kernel.native.build, names)
         self.findings += [_finding(report, kernel.source) for report in reports]

@@ -62,7 +62,7 @@ def _extent_problems(dispatch: Dispatch) -> Iterator[Problem]:
     threads = dispatch.group[0] * dispatch.group[1] * dispatch.group[2]
     if 0 in dispatch.grid:
         yield Problem("empty-grid", f"the grid {dispatch.grid} has no threads, which Metal refuses", refused=True)
-    if not 0 < threads <= MAX_THREADS_PER_GROUP:
+    if 0 not in dispatch.grid and not 0 < threads <= MAX_THREADS_PER_GROUP:
         what = f"a threadgroup of {threads} threads, Metal takes 1 to {MAX_THREADS_PER_GROUP}"
         yield Problem("threadgroup-size", what, refused=True)
     if max(dispatch.grid) > _MAX_GRID:

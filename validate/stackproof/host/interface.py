@@ -44,6 +44,7 @@ class RawDispatch(ctypes.Structure):
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawDispatch), ctypes.c_void_p, ctypes.c_uint64)
 FIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p)
 NOTE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+COMPILE = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64)
 CALL = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int)
 
 

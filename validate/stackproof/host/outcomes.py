@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stackproof.host.build import DeviceBuild
-from stackproof.host.scenarios import Scenario
+from stackproof.host.scenarios import HostProof, Scenario, host_proof_for
 from stackproof.host.trace import Doing, last_of
 from stackproof.host.worker import Ran, ScenarioRunner
 from stackproof.metal_run.pool import Died, run_tasks
@@ -49,6 +49,7 @@ def run_scenarios(
     build: DeviceBuild,
     jobs: int,
     progress: Callable[[int, int, str], None] = lambda done, total, what: None,
+    proof_of: Callable[[str], HostProof | None] = host_proof_for,
 ) -> Iterator[tuple[Scenario, Outcome]]:
     """Every scenario with its outcome, in the order of completion."""
     done = 0
@@ -56,7 +57,7 @@ def run_scenarios(
     while waiting:
         before = {replace(one, without=_left_out(outcome)): (one, outcome) for one, outcome in waiting}
         waiting = []
-        runner = ScenarioRunner(build)
+        runner = ScenarioRunner(build, proof_of)
         for task, answer in run_tasks(list(before), runner, jobs=jobs, timeout=TIMEOUT_S):
             scenario, outcome = before[task]
             outcome = _with(outcome, answer)

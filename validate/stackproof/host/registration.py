@@ -114,6 +114,7 @@ def _with_counted_calls(text: str) -> str:
 def _only(known: list[dict[str, Any]], ops: Sequence[OpEntry]) -> list[dict[str, Any]]:
     """The entries of the ops' names, with MPS dispatched to the stack's functions and to nothing else."""
     names = {op.name.rstrip("_") for op in ops}
+    names |= {f"{name}_copy" for name in names} | {name.removesuffix("_copy") for name in names}
     functions = {op.overload: op.function for op in ops}
     kept = []
     for entry in known:

@@ -99,7 +99,7 @@ class HostRunGate:
         collected = _Collected(findings=[*_unregistered(build, ops), *notes])
         outcomes = []
         for scenario, outcome in run_scenarios(scenarios, build, context.jobs, context.progress):
-            if outcome.ran and (lacking := _not_loaded(outcome.ran)):
+            if outcome.ran and (lacking := not_loaded(outcome.ran)):
                 return GateResult(NAME, Verdict.NOT_RUN, reason=f"the stand-in device lacks {lacking}", limits=LIMITS)
             outcomes.append((scenario, outcome))
         for scenario, outcome in BelowHost(context, stack).noted(outcomes):
@@ -117,7 +117,7 @@ def _not_reached(counts: Launches, build: DeviceBuild, proofs: Sequence[HostProo
     return never_launched(counts, brought, fails=all_ops, gate=NAME, out_of_reach=reasons.__getitem__)
 
 
-def _not_loaded(answer: Ran) -> str:
+def not_loaded(answer: Ran) -> str:
     """What the device lacks, empty where it could be loaded."""
     messages = [finding.message for finding in answer.findings if finding.rule == NOT_LOADED]
     return messages[0].rpartition("undefined symbol: ")[2] if messages else ""
@@ -197,7 +197,7 @@ def _failed(finding: Finding, started: float) -> GateResult:
     return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=LIMITS)
 
 
-def _merged(findings: Sequence[Finding]) -> list[Finding]:
+def merged(findings: Sequence[Finding]) -> list[Finding]:
     """Each rule at each place once, with the number of the others."""
     groups: dict[tuple[str, str, int, str, bool], list[Finding]] = {}
     for one in findings:
@@ -212,7 +212,7 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _result(collected: _Collected, build: DeviceBuild, started: float) -> GateResult:
-    findings = _merged(collected.findings)
+    findings = merged(collected.findings)
     fails = collected.failed > 0 or any(finding.fails for finding in findings)
     failed = max(collected.failed, int(fails))
     return GateResult(

@@ -13,6 +13,7 @@ import yaml
 
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.source.native_functions import FUNCTIONS_PATH
+from stackproof.host.stub_ops import functions_through_stubs
 
 OPERATIONS = "aten/src/ATen/native/mps/operations"
 KERNELS = "aten/src/ATen/native/mps/kernels"
@@ -103,9 +104,17 @@ class HostStack:
 
     @cached_property
     def ops(self) -> tuple[OpEntry, ...]:
-        """The entries of the tree's ``native_functions.yaml`` whose MPS function one of the files defines."""
+        """The entries of the tree's ``native_functions.yaml`` whose MPS function one of the files defines.
+
+        Or whose shared function reaches a stub that one of them registers.
+        """
         text = "\n".join(file.text for file in self.files)
-        return tuple(entry for entry in entries_of(self.tree) if re.search(rf"\b{entry.function}\b\s*[()]", text))
+        shared = functions_through_stubs(self.tree, [text])
+        return tuple(
+            entry
+            for entry in entries_of(self.tree)
+            if entry.function in shared or re.search(rf"\b{entry.function}\b\s*[()]", text)
+        )
 
 
 def entries_of(tree: Tree) -> Iterator[OpEntry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -11,7 +12,7 @@ import torch
 
 from stackproof.host.build import DeviceBuild
 from stackproof.host.device import StandinDevice
-from stackproof.host.scenarios import HostCase, Scenario, host_proof_for
+from stackproof.host.scenarios import HostCase, HostProof, Scenario, host_proof_for
 from stackproof.host.trace import Trace
 from stackproof.launches import Launches
 from stackproof.model import Finding
@@ -45,9 +46,11 @@ class ScenarioRunner:
 
     Attributes:
         build: the device of the workers.
+        proof_of: what an op's scenarios are run by; picklable.
     """
 
     build: DeviceBuild
+    proof_of: Callable[[str], HostProof | None] = host_proof_for
 
     def __call__(self, scenario: Scenario) -> Ran:
         """Run one scenario; an exception becomes a finding."""
@@ -63,7 +66,7 @@ class ScenarioRunner:
         device.trace = Trace()
         device.log.take()
         try:
-            proof = host_proof_for(scenario.op)
+            proof = self.proof_of(scenario.op)
             assert proof is not None
             cases = tuple(proof.run(scenario, device))
         except Exception as error:  # whatever a call raises is a finding, the other scenarios still run

@@ -145,7 +145,8 @@ def compiler_flags(mode: RunMode, toolchain: Toolchain) -> tuple[str, ...]:
         flags = (*flags, "-ffast-math")
     if not mode.instrumented:
         return (*flags, "-O2")
-    checks = ",".join([*_UNDEFINED, *(["local-bounds"] if toolchain.major >= _LOCAL_BOUNDS_REPORTS else [])])
+    wraps = ["unsigned-integer-overflow"] if mode & RunMode.WRAPS else []
+    checks = ",".join([*_UNDEFINED, *wraps, *(["local-bounds"] if toolchain.major >= _LOCAL_BOUNDS_REPORTS else [])])
     return (
         *flags,
         "-O1",
@@ -181,7 +182,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     """
     toolchain = find_toolchain()
     text = preprocess(source, toolchain)
-    kind = mode & RunMode.FAST_MATH | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
+    kind = mode & (RunMode.FAST_MATH | RunMode.WRAPS) | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
     flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
     key = digest(headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags)
     folder = cache / "metal" / key

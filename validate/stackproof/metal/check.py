@@ -126,6 +126,15 @@ def _check_one(root: Path, path: str, version: str) -> _Checked:
         return _Checked(path, version, None, str(error).replace(f"{root}/", ""))
 
 
+def source_findings(source: Source) -> list[Finding]:
+    """What the gate would say of one source at one version, outside any tree."""
+    try:
+        checked = _Checked(str(source.path), source.metal_version, check_source(source))
+    except PatchstackError as error:
+        checked = _Checked(str(source.path), source.metal_version, None, str(error))
+    return list(_findings_of(checked))
+
+
 def _below(base: Tree, touched: Sequence[str], versions: Sequence[str], context: GateContext) -> list[Finding]:
     """What the gate finds in the same sources of the base."""
     there = [path for path in touched if base.exists(path)]

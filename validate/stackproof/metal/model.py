@@ -11,7 +11,8 @@ class RunMode(enum.Flag):
     """How a kernel is compiled and watched.
 
     ``BOUNDS``, ``UNDEFINED``, ``RACE``, ``UNINITIALISED`` and ``DIVERGENCE`` share one instrumented build and combine
-    with ``|``; ``PERMUTED`` goes with any of them or with ``PLAIN``. ``FAST_MATH`` is a build of its own.
+    with ``|``; ``PERMUTED`` goes with any of them or with ``PLAIN``. ``FAST_MATH`` is a build of its own, and so is
+    ``WRAPS``: that unsigned arithmetic wraps around is then undefined behaviour, too.
     """
 
     PLAIN = 0
@@ -23,11 +24,12 @@ class RunMode(enum.Flag):
     FAST_MATH = enum.auto()
     TRAFFIC = enum.auto()
     DIVERGENCE = enum.auto()
+    WRAPS = enum.auto()
 
     @property
     def instrumented(self) -> bool:
         """Whether every memory access has to call back."""
-        return bool(self & (ALL_DETECTORS | RunMode.TRAFFIC))
+        return bool(self & (ALL_DETECTORS | RunMode.TRAFFIC | RunMode.WRAPS))
 
 
 ALL_DETECTORS = RunMode.BOUNDS | RunMode.UNDEFINED | RunMode.RACE | RunMode.UNINITIALISED | RunMode.DIVERGENCE

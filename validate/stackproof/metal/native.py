@@ -79,6 +79,8 @@ class RawOptions(ctypes.Structure):
         ("threadgroup_sizes", ctypes.POINTER(ctypes.c_uint64)),
         ("argument_count", ctypes.c_uint32),
         ("stack_bytes", ctypes.c_uint32),
+        ("most_groups", ctypes.c_uint64),
+        ("most_accesses", ctypes.c_uint64),
         ("traffic", RawTraffic),
     )
 

@@ -14,6 +14,7 @@ struct Callbacks {
   standin_find find = nullptr;
   standin_note note = nullptr;
   standin_call call = nullptr;
+  standin_compile compile = nullptr;
 };
 Callbacks& callbacks();
 void note(const char* rule, const std::string& message);
@@ -62,6 +63,7 @@ struct Binding {
   uint8_t* shadow;
   NSUInteger bytes;
   uint64_t dtype;
+  BOOL vast;  // only mapped: zeros, nothing is known of what is defined, and the host never reads or writes all of it
 }
 + (StandinBuffer*)withLength:(NSUInteger)length;
 - (BOOL)guardsAreIntact;
@@ -69,6 +71,16 @@ struct Binding {
 @end
 
 @interface StandinFunction : NSObject <MTLFunction>
+@end
+
+@interface StandinMetalDevice : NSObject <MTLDevice>
+@end
+
+@interface StandinArgumentEncoder : NSObject <MTLArgumentEncoder> {
+ @public
+  StandinBuffer* target;
+  NSUInteger start;
+}
 @end
 
 @interface StandinPipelineState : NSObject <MTLComputePipelineState> {

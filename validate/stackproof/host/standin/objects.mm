@@ -4,6 +4,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -31,8 +33,9 @@ void standin_told_of_call(const char* op, int event) {
     standin::callbacks().call(op, event);
   }
 }
-void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call) {
-  standin::callbacks() = {run, find, note, call};
+void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call,
+                     standin_compile compile) {
+  standin::callbacks() = {run, find, note, call, compile};
 }
 void standin_set_poison(uint8_t byte) {
   standin::poison = byte;
@@ -87,15 +90,23 @@ void standin_set_poison(uint8_t byte) {
 }
 @end
 
+// Strings that are made while running live for ever: few, and short.
+@interface StandinString : NSString {
+ @public
+  char* text;
+}
+@end
 @implementation NSString
 + (instancetype)stringWithUTF8String:(const char*)text {
-  TORCH_CHECK(false, "stand-in device: strings are only known as literals");
+  StandinString* made = [StandinString new];
+  made->text = strdup(text);
+  return made;
 }
 + (instancetype)stringWithCString:(const char*)text encoding:(NSStringEncoding)encoding {
-  return [self stringWithUTF8String:text];
+  return [NSString stringWithUTF8String:text];
 }
 + (instancetype)stringWithFormat:(NSString*)format, ... {
-  return [self stringWithUTF8String:""];
+  return [NSString stringWithUTF8String:[format UTF8String]];
 }
 - (const char*)UTF8String {
   return "";
@@ -107,13 +118,25 @@ void standin_set_poison(uint8_t byte) {
   return !strcmp([self UTF8String], [other UTF8String]);
 }
 @end
+@implementation StandinString
+- (const char*)UTF8String {
+  return text;
+}
+@end
+// The compiler lays out {isa, characters, length}: there is no room for NSObject's count of references.
 @implementation NSConstantString
 - (const char*)UTF8String {
-  return characters;
+  return ((const char**)self)[1];
+}
+- (instancetype)retain {
+  return self;
+}
+- (oneway void)release {
 }
 @end
 
 static constexpr size_t kGuard = 4096;
+static constexpr size_t kVast = 1ull << 31;
 static constexpr uint8_t kGuardByte = 0xa5;
 enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
 
@@ -121,6 +144,17 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
 + (StandinBuffer*)withLength:(NSUInteger)length {
   StandinBuffer* made = [StandinBuffer new];
   const size_t room = (length + 2 * kGuard + 255) / 256 * 256;
+  made->vast = length > kVast;
+  if (made->vast) {
+    void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, mapped != MAP_FAILED, "stand-in device: no room for a buffer of ", length, " bytes");
+    made->memory = static_cast<uint8_t*>(mapped) + kGuard;
+    made->bytes = length;
+    made->dtype = STANDIN_NO_DTYPE;
+    std::memset(made->memory - kGuard, kGuardByte, kGuard);
+    std::memset(made->memory + length, kGuardByte, kGuard);
+    return made;
+  }
   auto* whole = static_cast<uint8_t*>(std::aligned_alloc(256, room));
   TORCH_CHECK_WITH(OutOfMemoryError, whole, "stand-in device: no memory for a buffer of ", length, " bytes");
   std::memset(whole, kGuardByte, room);
@@ -153,15 +187,45 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   return YES;
 }
 - (void)markDefined {
+  if (vast) {
+    return;
+  }
   std::memset(shadow, SHADOW_ADDRESSABLE | SHADOW_DEFINED, bytes);
 }
 - (void)dealloc {
   if (![self guardsAreIntact]) {
     standin::note("out-of-bounds", fmt::format("something wrote outside a buffer of {} bytes", bytes));
   }
-  std::free(memory - kGuard);
-  std::free(shadow);
+  if (vast) {
+    munmap(memory - kGuard, (bytes + 2 * kGuard + 255) / 256 * 256);
+  } else {
+    std::free(memory - kGuard);
+    std::free(shadow);
+  }
   [super dealloc];
+}
+@end
+
+// An argument buffer is a table of addresses, one for each [[id(n)]]: structs of device pointers only.
+enum { ARGUMENT_IDS = 1024 };
+@implementation StandinArgumentEncoder
+- (NSUInteger)encodedLength {
+  return ARGUMENT_IDS * sizeof(uint64_t);
+}
+- (void)setArgumentBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset {
+  target = (StandinBuffer*)buffer;
+  start = offset;
+  std::memset(target->memory + offset, 0, target->bytes - offset);
+  [target markDefined];
+}
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  TORCH_CHECK(target && index < ARGUMENT_IDS, "stand-in device: no argument buffer for id ", index);
+  auto* bound = (StandinBuffer*)buffer;
+  const uint64_t address = bound ? reinterpret_cast<uint64_t>(bound->memory) + offset : 0;
+  std::memcpy(target->memory + start + index * sizeof address, &address, sizeof address);
+  if (bound) {
+    [bound markDefined];
+  }
 }
 @end
 
@@ -170,7 +234,37 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   return nil;
 }
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)index {
-  TORCH_CHECK(false, "stand-in device: argument encoders are not supported");
+  return [StandinArgumentEncoder new];
+}
+@end
+
+@implementation StandinMetalDevice
+- (NSString*)name {
+  return @"stand-in";
+}
+- (MTLSize)maxThreadsPerThreadgroup {
+  return MTLSizeMake(1024, 1024, 1024);
+}
+- (NSUInteger)maxThreadgroupMemoryLength {
+  return 32768;
+}
+- (NSUInteger)maxBufferLength {
+  return 1ul << 34;
+}
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
+  return [StandinBuffer withLength:length];
+}
+- (id<MTLBuffer>)newBufferWithBytes:(const void*)bytes length:(NSUInteger)length options:(MTLResourceOptions)options {
+  StandinBuffer* made = [StandinBuffer withLength:length];
+  std::memcpy(made->memory, bytes, length);
+  [made markDefined];
+  return made;
+}
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
+  return nil;
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {
+  return nil;
 }
 @end
 
@@ -263,7 +357,10 @@ static standin_slot describe(const standin::Binding& binding, uint64_t states_se
 }
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   check_inside_queue("bytes were bound");
-  TORCH_CHECK(length > 0 && length <= 4096, "stand-in device: ", length, " bytes at index ", index,
+  if (!length) {
+    standin::note("empty-bytes", fmt::format("no bytes were bound at index {}", index));
+  }
+  TORCH_CHECK(length <= 4096, "stand-in device: ", length, " bytes at index ", index,
               ", but Metal takes 1 to 4096");
   bind(self, index, {STANDIN_BYTES, nil, 0, standin::Bytes(bytes, length), states_set});
 }

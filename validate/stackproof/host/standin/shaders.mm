@@ -2,6 +2,9 @@
 #include <ATen/native/mps/OperationUtils.h>
 #include <ATen/ops/empty.h>
 
+#include <fmt/args.h>
+#include <fmt/format.h>
+
 #include "objects.h"
 
 namespace at::native::mps {
@@ -44,11 +47,32 @@ Tensor wrapped_scalar_tensor_mps(const Scalar& scalar, const Device device) {
 
 MetalKernelFunction::~MetalKernelFunction() = default;
 MetalShaderLibrary::~MetalShaderLibrary() = default;
+// A source that a host file brings as text: Python compiles it. The library is its number; 0 is the bundled one.
+MTLLibrary_t MetalShaderLibrary::compileLibrary(const std::string& source) {
+  char message[2048] = "nothing is connected";
+  const auto compile = standin::callbacks().compile;
+  const long number = compile ? compile(source.c_str(), message, sizeof message) : 0;
+  TORCH_CHECK(number > 0, "stand-in device: a shader source does not compile: ", message);
+  return (MTLLibrary_t)number;
+}
 MTLLibrary_t MetalShaderLibrary::getLibrary() {
-  return nil;
+  if (!library && !shaderSource.empty()) {
+    library = compileLibrary(shaderSource);
+  }
+  return library;
 }
 MTLLibrary_t MetalShaderLibrary::getLibrary(const std::initializer_list<std::string>& parameters) {
-  TORCH_CHECK(false, "stand-in device: shader sources with parameters are not supported");
+  std::string key;
+  fmt::dynamic_format_arg_store<fmt::format_context> store;
+  for (const auto& one : parameters) {
+    key += ":" + one;
+    store.push_back(one);
+  }
+  auto& found = libMap[key];
+  if (!found) {
+    found = compileLibrary(fmt::vformat(shaderSource, store));
+  }
+  return found;
 }
 static bool is_kernel(const std::string& name) {
   return standin::callbacks().find && standin::callbacks().find(name.c_str());
@@ -60,7 +84,8 @@ bool MetalShaderLibrary::hasFunction(const std::string& name) {
 #endif
 std::pair<MTLComputePipelineState_t, MTLFunction_t> MetalShaderLibrary::getLibraryPipelineState(
     MTLLibrary_t library,
-    const std::string& name) {
+    const std::string& plain) {
+  const std::string name = library ? fmt::format("{}:{}", (long)library, plain) : plain;
   const auto known = cplMap.find(name);
   if (known != cplMap.end()) {
     return known->second;
@@ -69,7 +94,7 @@ std::pair<MTLComputePipelineState_t, MTLFunction_t> MetalShaderLibrary::getLibra
     standin::note("no-such-kernel", "no .metal source of the tree has a kernel called " + name);
     TORCH_CHECK(false, "stand-in device: no kernel is called ", name);
   }
-  return cplMap[name] = {[StandinPipelineState withKernel:name], nil};
+  return cplMap[name] = {[StandinPipelineState withKernel:name], [StandinFunction new]};
 }
 MetalShaderLibrary& MetalShaderLibrary::getBundledLibrary() {
   static auto* const bundled = new MetalShaderLibrary("");

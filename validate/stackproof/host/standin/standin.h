@@ -33,6 +33,8 @@ extern "C" {
 typedef int (*standin_run)(const struct standin_dispatch* dispatch, char* message, uint64_t room);
 // Whether the bundled library has a kernel of that name.
 typedef int (*standin_find)(const char* kernel);
+// Compiles a shader source; the number of its library, from 1 on, or 0 with a message.
+typedef long (*standin_compile)(const char* source, char* message, uint64_t room);
 // Something that is wrong but does not stop the call: a rule and a sentence.
 typedef void (*standin_note)(const char* rule, const char* message);
 
@@ -41,7 +43,8 @@ enum standin_event { STANDIN_BEGUN, STANDIN_RETURNED, STANDIN_RAISED, STANDIN_ON
 typedef void (*standin_call)(const char* op, int event);
 
 void standin_told_of_call(const char* op, int event);
-void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call);
+void standin_connect(standin_run run, standin_find find, standin_note note, standin_call call,
+                     standin_compile compile);
 // What fresh memory is filled with: 0xff is NaN in every float format, 0x3f an ordinary number.
 void standin_set_poison(uint8_t byte);
 #ifdef __cplusplus

@@ -86,7 +86,7 @@ MPSStream* getDefaultMPSStream() {
   return getCurrentMPSStream();
 }
 
-MPSDevice::MPSDevice() : _mtl_device(nil) {}
+MPSDevice::MPSDevice() : _mtl_device([StandinMetalDevice new]) {}
 MPSDevice::~MPSDevice() = default;
 MPSDevice* MPSDevice::getInstance() {
   static auto* const device = new MPSDevice;

@@ -19,11 +19,18 @@
 #include <c10/util/ScopeExit.h>
 #include <torch/library.h>
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "objects.h"
+
+namespace at::native::mps {
+__attribute__((weak)) Tensor gatherViewTensor(const Tensor& src, Tensor& dst);
+__attribute__((weak)) Tensor& scatterViewTensor(const Tensor& src, Tensor& output);
+} // namespace at::native::mps
 
 namespace {
 using namespace at;
@@ -66,12 +73,16 @@ Tensor on_host(const Tensor& tensor, bool writes = false) {
   if (!buffer) {
     return at::empty(tensor.sizes(), options);
   }
+  TORCH_CHECK(!buffer->vast, "stand-in device: a tensor of ", buffer->bytes, " bytes is too large for the host");
   if (writes) {
     [buffer markDefined];
   }
-  return at::from_blob(buffer->memory + tensor.storage_offset() * tensor.element_size(), tensor.sizes(),
-                       tensor.strides(), options)
-      .set_requires_grad(false);
+  Tensor made = at::from_blob(buffer->memory + tensor.storage_offset() * tensor.element_size(), tensor.sizes(),
+                              tensor.strides(), options);
+  // Views that conjugate or negate are known by a bit of the tensor alone.
+  made._set_conj(tensor.is_conj());
+  made._set_neg(tensor.is_neg());
+  return made.set_requires_grad(false);
 }
 
 void check_dtype(ScalarType type) {
@@ -102,7 +113,7 @@ thread_local bool in_fallback = false;
 
 // Reading on the host what no kernel wrote is how too few threads show.
 void check_written(const Tensor& tensor) {
-  if (in_fallback || !tensor.is_mps() || !tensor.numel() || !buffer_of(tensor)) {
+  if (in_fallback || !tensor.is_mps() || !tensor.numel() || !buffer_of(tensor) || buffer_of(tensor)->vast) {
     return;
   }
   const int64_t item = tensor.element_size();
@@ -124,6 +135,19 @@ void check_written(const Tensor& tensor) {
 
 Tensor& copy_into(Tensor& to, const Tensor& from, bool non_blocking) {
   check_written(from);
+  // As Copy.mm does, where the tree's View.mm is in the device: strided copies by its gather and scatter kernels.
+  const bool same = from.scalar_type() == to.scalar_type() && from.sizes() == to.sizes() &&
+      from.is_conj() == to.is_conj() && from.is_neg() == to.is_neg();
+  if (native::mps::gatherViewTensor && same && from.numel() && from.is_mps() && !from.is_contiguous()) {
+    Tensor dense = at::empty(from.sizes(), from.options());
+    native::mps::gatherViewTensor(from, dense);
+    return copy_into(to, dense, non_blocking);
+  }
+  if (native::mps::scatterViewTensor && same && to.numel() && to.is_mps() && !to.is_contiguous() && from.is_mps()) {
+    Tensor target = to;
+    native::mps::scatterViewTensor(from, target);
+    return to;
+  }
   on_host(to, true).copy_(on_host(from));
   return to;
 }
@@ -138,6 +162,13 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
   return copy_from(from, to, false);
 }
 Tensor& zero(Tensor& tensor) {
+  StandinBuffer* buffer = tensor.numel() ? buffer_of(tensor) : nil;
+  if (buffer && buffer->vast && tensor.nbytes() == buffer->bytes) {
+    const size_t pages = buffer->bytes - buffer->bytes % 4096;
+    madvise(buffer->memory, pages, MADV_DONTNEED); // zeros again
+    std::memset(buffer->memory + pages, 0, buffer->bytes - pages);
+    return tensor;
+  }
   on_host(tensor, true).zero_();
   return tensor;
 }

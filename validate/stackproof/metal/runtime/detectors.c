@@ -169,6 +169,10 @@ static void watch(u64 at, u32 size, int reads, int writes, int atomic, u32 site)
   u32 detectors = metal_options.detectors, number = 0;
   if (!size || !metal_worker.running || is_private(at, size))
     return;
+  if (metal_options.most_accesses && --metal_options.most_accesses == 0) {
+    metal_options.most_accesses = 1;
+    metal_kill_thread();
+  }
   struct region* g = find(at, &number);
   if (!g && !writes && is_table(at, size))
     return;

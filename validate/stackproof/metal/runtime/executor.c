@@ -386,7 +386,12 @@ void metal_run(entry_function entry, const u64* arguments, const u32* grid, cons
     }
   } else if (options->permute && count == 2)
     start = next_random(&w->random) & 1;
-  for (u64 i = 0, at = start; i < count; ++i) {
+  u64 runs = count;
+  if (options->most_groups && options->most_groups < count) {
+    runs = options->most_groups;
+    run_one_group(w, grid, size, groups, count - 1);
+  }
+  for (u64 i = 0, at = start; i < runs; ++i) {
     run_one_group(w, grid, size, groups, at);
     at = at >= count - step ? at - (count - step) : at + step;
   }

@@ -152,6 +152,7 @@ struct options {
   u32 region_count, flush_denormals;
   const u64* threadgroup_sizes; /* per argument; 0 where the argument is not threadgroup memory */
   u32 argument_count, stack_bytes;
+  u64 most_groups, most_accesses; /* 0: all; otherwise some groups, the last among them, each thread for a while */
   struct traffic traffic;
 };
 

@@ -53,18 +53,19 @@ struct mismatch {
   u8 alignment, kind;
 };
 
+/* The lowest bit of an integer type's description says whether it has a sign. */
 #define ARITHMETIC(NAME, TEXT)                                                              \
   void __ubsan_handle_##NAME(struct with_type* d, u64 a, u64 b, u32 site) {                 \
     (void)a, (void)b;                                                                       \
-    found(TEXT, d->type, 0, 0, site);                                                       \
+    found(d->type->info & 1 ? "signed " TEXT : "unsigned " TEXT, d->type, 0, 0, site);      \
   }
-ARITHMETIC(add_overflow, "signed overflow in an addition")
-ARITHMETIC(sub_overflow, "signed overflow in a subtraction")
-ARITHMETIC(mul_overflow, "signed overflow in a multiplication")
+ARITHMETIC(add_overflow, "overflow in an addition")
+ARITHMETIC(sub_overflow, "overflow in a subtraction")
+ARITHMETIC(mul_overflow, "overflow in a multiplication")
 
 void __ubsan_handle_negate_overflow(struct with_type* d, u64 a, u32 site) {
   (void)a;
-  found("signed overflow in a negation", d->type, 0, 0, site);
+  found(d->type->info & 1 ? "signed overflow in a negation" : "unsigned overflow in a negation", d->type, 0, 0, site);
 }
 void __ubsan_handle_divrem_overflow(struct with_type* d, u64 a, u64 b, u32 site) {
   (void)a, (void)b;
