@@ -106,6 +106,7 @@ class ParameterKind(enum.Enum):
     DEVICE = "device"
     THREADGROUP = "threadgroup"
     ATTRIBUTE = "attribute"
+    OPAQUE = "opaque"
 
 
 @dataclass(frozen=True)

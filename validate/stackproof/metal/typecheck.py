@@ -14,6 +14,7 @@ from stackproof.metal.toolchain import INCLUDE, find_toolchain, parse_diagnostic
 
 # What Apple's compiler rejects and Clang only warns of, by warning option. C++17 came with Metal 4.
 _ERRORS_BEFORE_METAL_4 = ("pre-c++17-compat",)
+_ERRORS = ("zero-length-array",)
 _WARNINGS = (
     "-Wuninitialized",
     "-Wsometimes-uninitialized",
@@ -28,6 +29,10 @@ IMPLICIT_BFLOAT = "implicit-bfloat"
 _TO_BFLOAT = re.compile(
     r"conversion from '[^']*(?:float|half)[^']*' to '[^']*bfloat|overload resolution selected deleted operator '='"
 )
+
+
+_LIMIT = re.compile(r"static assertion failed due to requirement '__metal_\w+ <= \d+': \"?([^\"]*)")
+_VALUE = re.compile(r"expression evaluates to '(\d+) <= \d+'")
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ def check_source(source: Source) -> CheckedSource:
     text = preprocess(source, toolchain)
     rewritten = rewrite(text, entry_points=False)
     flags = [*LANGUAGE, *source.macros, "-isystem", str(INCLUDE), "-Wno-everything", *_WARNINGS]
+    flags += [f"-W{flag}" for flag in _ERRORS]
     if source.version_macro < 400:
         flags += [f"-W{flag}" for flag in _ERRORS_BEFORE_METAL_4]
     done = toolchain.run(
@@ -94,11 +100,21 @@ def _at_source_lines(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
                 if not note.file.startswith(str(INCLUDE)) and "here" in note.message:
                     one = replace(one, file=note.file, line=note.line, column=note.column)
                     break
-        yield one
+        yield _measured(one, diagnostics[index + 1 : index + 2])
+
+
+def _measured(one: Diagnostic, after: Sequence[Diagnostic]) -> Diagnostic:
+    """An assertion that this package put there speaks of what it is about, and says the number."""
+    if not (asserted := _LIMIT.search(one.message)):
+        return one
+    value = _VALUE.search(after[0].message) if after else None
+    return replace(one, message=asserted[1] + (f", found {int(value[1]):,}" if value else ""))
 
 
 def _judged(source: Source, one: Diagnostic) -> Diagnostic:
     """The severity that Metal gives it."""
+    if one.flag in _ERRORS:
+        return replace(one, severity="error")
     if one.flag in _ERRORS_BEFORE_METAL_4:
         message = f"{one.message} (Metal {source.metal_version} is based on C++14)"
         return replace(one, severity="error", message=message)
