@@ -306,4 +306,127 @@ SIGNATURES = (
     ),
 )
 
-BORDERS = (*LIMITS, *SPACES, *STORAGE, *SIGNATURES)
+_TABLE = "constant float c [[function_constant(3)]];\n"
+
+ACCEPTED = (
+    Border(
+        "function constants",
+        "5.8; llama.cpp FC_*, MLX steel",
+        _TABLE + body("o[i] = is_function_constant_defined(c) ? c : 4;"),
+        _TABLE + body("c = 4; o[i] = c;"),
+    ),
+    Border(
+        "function constants of other constants",
+        "5.8",
+        _TABLE + "constant float d = is_function_constant_defined(c) ? c * 2 : 1;\n" + body("o[i] = d;"),
+    ),
+    Border(
+        "arithmetic of packed vectors",
+        "2.2.3",
+        takes("device packed_float3* p").replace("o[0] = 1;", "p[0] = p[1] * 2 + p[2] - float3(1); p[0] /= p[1];"),
+        takes("device packed_float3* p").replace("o[0] = 1;", "p[0] = p[1] * packed_float2(1);"),
+    ),
+    Border(
+        "comparison of packed vectors",
+        "2.2.3",
+        takes("device packed_int3* p").replace("o[0] = 1;", "o[0] = all(p[0] == p[1]) ? 1 : 2;"),
+    ),
+    Border(
+        "conversion of packed vectors",
+        "2.2.3",
+        takes("device packed_int3* p").replace("o[0] = 1;", "p[0] = packed_int3(packed_float3(1)); p[1] = int3(p[0]);"),
+        takes("device packed_int3* p").replace("o[0] = 1;", "p[0] = packed_float3(1);"),
+    ),
+    Border(
+        "functions of matrices",
+        "6.7",
+        body("float3x3 m = float3x3(2.0); o[i] = determinant(transpose(m) * 2 - m);"),
+        body("float2x3 m = float2x3(2.0); o[i] = determinant(m);"),
+    ),
+    Border(
+        "alignment of threadgroup variables",
+        "4.4; tinygrad 10971",
+        body("threadgroup __attribute__((aligned(16))) float t[32]; t[i] = i; o[i] = t[i];"),
+    ),
+    Border(
+        "member functions that return `thread T&`, before Metal 4.1",
+        "4.1.1; mlx 3963",
+        "struct S { float v[2]; thread float& at(int j) { return v[j]; } };\n"
+        + body("S s; s.at(1) = 2; o[i] = s.at(1);"),
+        "struct S { float v[2]; thread float& at(int j) { return v[j]; } };\n"
+        + body("S s; s.at(1) = 2; o[i] = s.at(1);"),
+        version="4.0",
+        refused_version="4.1",
+    ),
+    Border(
+        "`thread T&` of what is elsewhere",
+        "4",
+        "struct S { device float* p; device float& at(int j) { return p[j]; } };\n" + body("S s{o}; s.at(i) = 2;"),
+        "struct S { device float* p; thread float& at(int j) { return p[j]; } };\n" + body("S s{o}; s.at(i) = 2;"),
+    ),
+    Border(
+        "logging",
+        "6.19",
+        "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
+        + body('os_log_default.log("at %u", i); o[i] = 1;'),
+        "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
+        + body('os_log_default.log("at %u", i); o[i] = 1;'),
+        version="3.2",
+        refused_version="3.1",
+    ),
+    Border(
+        "textures: what may be asked of them follows from their access",
+        "2.8, 6.12",
+        takes("texture2d<float, access::write> t, uint2 i [[thread_position_in_grid]]").replace(
+            "o[0] = 1;", "t.write(float4(1), i);"
+        ),
+        takes("texture2d<float, access::read> t, uint2 i [[thread_position_in_grid]]").replace(
+            "o[0] = 1;", "t.write(float4(1), i);"
+        ),
+        runs=False,
+    ),
+    Border(
+        "textures: atomic functions",
+        "6.12",
+        takes("texture2d<uint, access::read_write> t").replace("o[0] = 1;", "t.atomic_fetch_add(uint2(0), 1);"),
+        takes("texture2d<uint, access::read_write> t").replace("o[0] = 1;", "t.atomic_fetch_add(uint2(0), 1);"),
+        refused_version="3.0",
+        runs=False,
+    ),
+    Border(
+        "samplers at program scope",
+        "2.10",
+        "constexpr sampler s(filter::linear, address::repeat);\n"
+        + takes("texture2d<float> t").replace("o[0] = 1;", "o[0] = t.sample(s, float2(0)).x;"),
+        "constexpr sampler s(2.0);\n"
+        + takes("texture2d<float> t").replace("o[0] = 1;", "o[0] = t.sample(s, float2(0)).x;"),
+        runs=False,
+    ),
+    Border(
+        "tables of visible functions",
+        "2.15",
+        takes("visible_function_table<float(float)> t [[buffer(1)]]").replace("o[0] = 1;", "o[0] = t[1](2.0f);"),
+        takes("visible_function_table<float(float)> t [[buffer(1)]]").replace("o[0] = 1;", "o[0] = t[1](o, 2.0f);"),
+        runs=False,
+    ),
+    Border(
+        "instantiations through the name of a type",
+        "5.1.10; llama.cpp",
+        "template <typename T> kernel void k(device T* o, uint i [[thread_position_in_grid]]) { o[i] = i; }\n"
+        'typedef decltype(k<float>) k_t;\ntemplate [[host_name("k")]] kernel k_t k<float>;\n',
+    ),
+    Border(
+        "`[[kernel]]` beside another attribute",
+        "5.1.3; MLX sort",
+        "[[kernel, max_total_threads_per_threadgroup(64)]] void k(device float* o, uint i [[thread_position_in_grid]])"
+        " { o[i] = 1; }\n",
+    ),
+    Border(
+        "names shared with code for the processor",
+        "1.1; SPIRV-Cross",
+        "#include <metal_stdlib>\n#include <simd/simd.h>\n"
+        + body("simd::float2 v(1); vector_float3 w(2); o[i] = v.x + w.y;"),
+    ),
+)
+
+BORDERS = (*ACCEPTED, *LIMITS, *SPACES, *STORAGE, *SIGNATURES)

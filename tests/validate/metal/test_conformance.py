@@ -51,6 +51,12 @@ def test_a_shared_kernel_that_apple_refuses_is_refused(name: str) -> None:
     assert problems(path, version_of(path))
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in CASES.glob("accept/*.metal")) or ["none"])
+def test_a_shared_kernel_that_apple_accepts_is_accepted(name: str) -> None:
+    path = require_shared("cases/metal") / "accept" / name
+    assert problems(path, version_of(path)) == []
+
+
 def version_of(path: Path) -> str:
     found = re.search(r"^// VERSION (\S+)", path.read_text(), re.MULTILINE)
     return found[1] if found else "3.1"

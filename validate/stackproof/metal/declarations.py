@@ -20,6 +20,8 @@ _QUALIFIERS = frozenset(
     | {"__restrict", "__restrict__", "struct", "class", "union", "enum", "kernel", "explicit", "__always_inline__"}
 )
 _NUMBERS = frozenset({"unsigned", "signed", "int", "long", "short", "char"})
+# What no `::` can follow: `void ::a::f()` names a function.
+_WORDS = frozenset({"void", "bool", "float", "half", "bfloat", "double", "uint", "ushort", "uchar", "ulong", "size_t"})
 _NO_TYPES = frozenset(
     {"return", "delete", "throw", "goto", "case", "else", "using", "typedef", "namespace", "template", "static_assert"}
     | {"break", "continue", "do", "if", "for", "while", "switch", "default", "public", "private", "protected"}
@@ -195,7 +197,7 @@ def _type(tokens: TokenStream, at: int) -> tuple[list[str], str, int] | None:
             named, name, at = True, text, at + 1
         elif not named and text == "decltype" and tokens.is_text(at + 1, "("):
             named, at = True, tokens.partner[at + 1] + 1
-        elif not named and text == "auto":
+        elif not named and text in _WORDS | {"auto"}:
             words.append(text)
             named, name, at = True, text, at + 1
         elif not named and ((kind == "word" and text not in _NO_TYPES) or text == "::"):

@@ -9,11 +9,12 @@ removes a newline, so that lines stay what they were.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from stackproof.metal.features import coherent_buffers, constant_parameters, function_constants, thread_results
 from stackproof.metal.tokens import Edit, TokenStream
 
-_SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{2,4}")
+_SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{1,4}")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 THREADGROUP_BYTES = 32768
 # Metal Feature Set Tables: the most that one threadgroup may have, whatever the GPU.
@@ -23,8 +24,13 @@ THREADGROUP_LIMIT = (
 _STATEMENT_STARTS = (";", "{", "}")
 
 
-def dialect_edits(tokens: TokenStream) -> list[Edit]:
-    """All edits that do not depend on kernels."""
+def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = None) -> list[Edit]:
+    """All edits that do not depend on kernels.
+
+    Args:
+        tokens: of the source.
+        constants: values of function constants by index.
+    """
     variables = list(_threadgroup_variables(tokens))
     edits = (
         *_copyable_classes(tokens),
@@ -33,6 +39,10 @@ def dialect_edits(tokens: TokenStream) -> list[Edit]:
         *_array_parameters(tokens),
         *_literals(tokens),
         *_conditionals(tokens),
+        *thread_results(tokens),
+        *coherent_buffers(tokens),
+        *constant_parameters(tokens),
+        *function_constants(tokens, constants or {}),
     )
     # A declaration is rewritten as a whole; the conditional in its dimension is one of integers and needs nothing.
     return [*(edit for edit in edits if not any(one.start <= edit.start < one.end for one in variables)), *variables]
@@ -99,6 +109,9 @@ def _swizzles(tokens: TokenStream) -> Iterator[Edit]:
             continue
         name = tokens[index + 1]
         if name.text in own or not _SWIZZLE.fullmatch(name.text) or tokens.is_text(index + 2, "("):
+            continue
+        if len(name.text) == 1:
+            yield Edit(name.start, name.end, "xyzw"["rgba".index(name.text)])
             continue
         letters = "xyzw" if name.text[0] in "xyzw" else "rgba"
         lanes = ", ".join(str(letters.index(letter)) for letter in name.text)

@@ -172,7 +172,7 @@ def _declaration(tokens: TokenStream, index: int) -> tuple[KernelDeclaration | N
     instantiation = bool(re.match(r"(extern )?template (?!<)", prefix + " "))
     is_template = prefix.startswith("template <")
     edits = []
-    host_name, max_threads = "", 0
+    host_name, max_threads, within = "", 0, 0
     at = begin
     while at < index:
         if tokens.is_text(at, "[") and tokens.is_text(at + 1, "["):
@@ -181,14 +181,11 @@ def _declaration(tokens: TokenStream, index: int) -> tuple[KernelDeclaration | N
             limit = _MAX_THREADS.search(tokens.source(at + 2, end - 1).replace(" ", ""))
             max_threads = int(limit[1]) if limit else max_threads
             edits.append(Edit(tokens[at].start, tokens[end].end, ""))
+            within = end if end > index else within
             at = end
         at += 1
-    # `[[kernel]]` as an attribute: the declaration goes on after it, and the edit above has removed it if it was met.
-    after = index + 1
-    while tokens.is_text(after, "]"):
-        after += 1
-    if tokens.is_text(index - 1, "[") and not edits:
-        edits.append(Edit(tokens[index - 2].start, tokens[after - 1].end, ""))
+    # `[[kernel]]` as an attribute: the declaration goes on after it.
+    after = max(index, within) + 1
     name_begin, name_end, parameters, returns_void = _name(tokens, after)
     if name_end >= len(tokens) or not tokens.is_text(name_end, "(", ";"):
         return None, []
