@@ -19,6 +19,7 @@ from stackproof.host.dispatch import Problem, check_dispatch
 from stackproof.host.interface import CALL, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
+from stackproof.metal.launches import MAX_THREADS_PER_GROUP
 from stackproof.metal.library import detector_bits
 from stackproof.metal.model import ALL_DETECTORS, ParameterKind, Report, RunMode, Signature
 from stackproof.metal.native import NativeKernel, NativeLibrary, RawOptions, RawRegion, load, open_library
@@ -126,7 +127,11 @@ class StandinDevice:
         return self._kernels[key]
 
     def _find(self, name: bytes) -> int:
-        return int(name.decode() in self._owner)
+        """How many threads a threadgroup of this kernel may have; 0 where there is no such kernel."""
+        owner = self._owner.get(name.decode())
+        if owner is None:
+            return 0
+        return dict(self._library(owner[0], watched=False).build.max_threads).get(name.decode(), MAX_THREADS_PER_GROUP)
 
     def _note(self, rule: bytes, message: bytes) -> None:
         self.findings.append(Finding(message.decode(errors="replace"), rule=rule.decode()))

@@ -38,6 +38,8 @@ _CODE = (
     "-Xclang",
     "-ffloat16-excess-precision=none",
 )
+# Of the description beside a library; another one for another form.
+_FORMAT = "2"
 _PREDEFINED = (
     "__METAL__=1",
     "__METAL_MACOS__=1",
@@ -205,7 +207,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     kind = mode & RunMode.FAST_MATH | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
     flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
     values = [f"{index}={value}" for index, value in source.constants]
-    key = digest(headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags, *values)
+    key = digest(_FORMAT, headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags, *values)
     folder = cache / "metal" / key
     described = folder / "build.json"
     if not described.exists():
@@ -322,6 +324,7 @@ def _kernel_json(kernel: Kernel, places: Places) -> dict[str, Any]:
         "name": kernel.host_name,
         "file": places.shared(kernel.declaration.file),
         "line": kernel.declaration.line,
+        "max_threads": kernel.max_threads,
         "parameters": [
             [p.name, p.declaration, p.kind.value, p.index, p.attribute, p.reference, p.read_only]
             for p in kernel.parameters
@@ -342,7 +345,8 @@ def _load(folder: Path, content: Mapping[str, Any], source: Source) -> Build:
     )
     sites = tuple((places.here(file), line) for file, line in content["sites"])
     meant = said_to_be_meant(ReportKind.SIMDGROUP_DIVERGENCE.value, sites, source.root)
-    return Build(folder / "library.so", kernels, sites, meant)
+    limits = tuple((one["name"], one["max_threads"]) for one in content["kernels"] if one["max_threads"])
+    return Build(folder / "library.so", kernels, sites, meant, limits)
 
 
 def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:

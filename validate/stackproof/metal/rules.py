@@ -28,6 +28,8 @@ MISPLACED_STORAGE = "misplaced-storage"
 KERNEL_SIGNATURE = "kernel-signature"
 NOT_IN_METAL = "not-in-metal"
 DIVERGENT_SIMDGROUP = "divergent-simdgroup"
+# Of these rules, what breaks them does not compile on a Mac; the others are a reviewer's.
+REFUSED_BY_METAL = frozenset({MISSING_ADDRESS_SPACE, MISPLACED_STORAGE, KERNEL_SIGNATURE, NOT_IN_METAL})
 
 _SPACES = frozenset({"device", "constant", "thread", "threadgroup", "object_data", "ray_data"})
 _FLOATS = ("float", "half", "bfloat")

@@ -181,7 +181,7 @@ enum { SHADOW_ADDRESSABLE = 1, SHADOW_DEFINED = 2 };
   return made;
 }
 - (NSUInteger)maxTotalThreadsPerThreadgroup {
-  return 1024;
+  return (NSUInteger)standin::callbacks().find(kernel->c_str());
 }
 - (NSUInteger)threadExecutionWidth {
   return 32;

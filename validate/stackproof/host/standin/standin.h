@@ -31,7 +31,7 @@ extern "C" {
 #endif
 // Runs a kernel; nonzero with a message where the dispatch is refused.
 typedef int (*standin_run)(const struct standin_dispatch* dispatch, char* message, uint64_t room);
-// Whether the bundled library has a kernel of that name.
+// Threads that a threadgroup of this kernel may have; 0 where the bundled library has no kernel of that name.
 typedef int (*standin_find)(const char* kernel);
 // Something that is wrong but does not stop the call: a rule and a sentence.
 typedef void (*standin_note)(const char* rule, const char* message);
