@@ -1,10 +1,10 @@
-"""How much of public Metal code the front end accepts: files of SPIRV-Cross, MLX and llama.cpp, as their authors have them.
+"""How much of public Metal code the front end accepts: files of SPIRV-Cross, MLX and llama.cpp, unchanged.
 
     python bench/metal_corpora.py [--corpus NAME] [--from FOLDER] [--into FOLDER] [--reasons]
 
-Each corpus is fetched with git at a pinned revision, or taken from ``--from FOLDER/NAME``; nothing of it is kept in this
-repository. A file counts as accepted where the compiler and the rules about what Metal refuses have nothing to say; the
-rules of a review (dtypes, offsets, divergence) do not count.
+Each corpus is fetched with git at a pinned revision, or taken from ``--from FOLDER/NAME``; nothing of it is kept in
+this repository. A file counts as accepted where the compiler and the rules about what Metal refuses have nothing to
+say; the rules of a review (dtypes, offsets, divergence) do not count.
 """
 
 from __future__ import annotations

@@ -365,6 +365,12 @@ ACCEPTED = (
         "struct S { device float* p; thread float& at(int j) { return p[j]; } };\n" + body("S s{o}; s.at(i) = 2;"),
     ),
     Border(
+        "constructors in `thread`",
+        "4.1.1; MLX complex_t",
+        "struct S { float v; S(float x) thread : v(x) {} };\n" + body("o[i] = S(2).v;"),
+        "struct S { float v; S(float x) device : v(x) {} };\n" + body("o[i] = S(2).v;"),
+    ),
+    Border(
         "logging",
         "6.19",
         "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,8 +13,10 @@ import pytest
 import torch
 
 from metal_conformance import BORDERS, Border, body, complete
+from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError
 from shared_inputs import require_shared, shared_folder
+from skips import cannot
 from stackproof.metal import ALL_DETECTORS, CallError, CompileError, MetalKernel, RunMode, compile_library
 from stackproof.metal.build import Source
 from stackproof.metal.rules import MISSING_DTYPE, apply_rules
@@ -155,3 +160,25 @@ def kernel_of(
     source = folder / "kernel.metal"
     source.write_text(complete(text))
     return compile_library(source, cache=folder, mode=mode, constants=constants).kernel("k")
+
+
+def test_the_conformance_table_is_up_to_date() -> None:
+    root = Path(__file__).resolve().parents[3]
+    script = root / "bench" / "metal_table.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "tests"), os.environ.get("PYTHONPATH", "")])}
+    made = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    assert made.stdout == (root / "docs/reference/metal.md").read_text()
+
+
+@pytest.mark.parametrize(("corpus", "least", "of"), [("spirv-cross", 390, 424), ("mlx", 1, 42), ("llama.cpp", 34, 34)])
+def test_of_a_public_corpus_so_many_files_are_accepted(corpus: str, least: int, of: int) -> None:
+    folder = cache_dir() / "corpora"
+    if "PATCHSTACK_CORPORA" not in os.environ or not (folder / corpus).exists():
+        pytest.skip(cannot(f"no PATCHSTACK_CORPORA in the environment, or no {corpus} in {folder} (minutes of work)"))
+    command = [sys.executable, "bench/metal_corpora.py", "--corpus", corpus, "--from", str(folder)]
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    found = re.search(r"(\d+) of (\d+) accepted", done.stdout)
+    assert found is not None
+    assert int(found[1]) >= least
+    assert int(found[2]) <= of

@@ -11,7 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from stackproof.metal.features import coherent_buffers, constant_parameters, function_constants, thread_results
+from stackproof.metal.features import (
+    coherent_buffers,
+    constant_parameters,
+    function_constants,
+    thread_constructors,
+    thread_results,
+)
 from stackproof.metal.tokens import Edit, TokenStream
 
 _SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{1,4}")
@@ -40,6 +46,7 @@ def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = Non
         *_literals(tokens),
         *_conditionals(tokens),
         *thread_results(tokens),
+        *thread_constructors(tokens),
         *coherent_buffers(tokens),
         *constant_parameters(tokens),
         *function_constants(tokens, constants or {}),

@@ -64,6 +64,18 @@ def thread_results(tokens: TokenStream) -> Iterator[Edit]:
             yield from _returned(tokens, brace, pointer=tokens.is_text(written.end - 1, "*"))
 
 
+def thread_constructors(tokens: TokenStream) -> Iterator[Edit]:
+    """``S() thread`` loses its ``thread``: what Clang makes for the time of an expression has no address space."""
+    for statement in statements(tokens):
+        if statement.scope is not Scope.CLASS:
+            continue
+        written = declarator(tokens, statement.begin)
+        if written and not written.indirect and tokens.is_text(written.end, "("):
+            after = tokens.partner[written.end] + 1
+            if tokens.is_text(after, "thread"):
+                yield Edit(tokens[after].start, tokens[after].end, "")
+
+
 def _returned(tokens: TokenStream, brace: int, *, pointer: bool) -> Iterator[Edit]:
     function = "as_thread_pointer" if pointer else "as_thread"
     at = brace
