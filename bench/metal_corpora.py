@@ -72,6 +72,7 @@ CORPORA = (
         "mlx/backend/metal/kernels",
         "*.metal",
         include=(".",),
+        version="4.0",
     ),
     Corpus(
         "llama.cpp",

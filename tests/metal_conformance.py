@@ -371,6 +371,12 @@ ACCEPTED = (
         "struct S { float v; S(float x) device : v(x) {} };\n" + body("o[i] = S(2).v;"),
     ),
     Border(
+        "uniform values",
+        "2.14; MLX gemv",
+        body("uniform<int> n = make_uniform(3); o[i] = n + 1;"),
+        body("uniform<int> n = make_uniform(o); o[i] = n + 1;"),
+    ),
+    Border(
         "logging",
         "6.19",
         "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"

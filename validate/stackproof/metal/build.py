@@ -51,6 +51,7 @@ _PREDEFINED = (
 _ON_DEMAND = (
     ("metal_texture", re.compile(r"\b(?:texture|depth)(?:1d|2d|3d|cube|_buffer)|\bsampler\b")),
     ("metal_visible_function_table", re.compile(r"\bvisible_function_table\b")),
+    ("metal_uniform", re.compile(r"\b(?:uniform *<|make_uniform\b)")),
     ("metal_logging", re.compile(r"\bos_log(?:_default)?\b")),
     ("metal_internals", re.compile(r"\b__metal_(?!host)[a-z0-9_]+ *\(")),
     ("simd/simd.h", re.compile(r"\bsimd *::|\b(?:simd|vector|matrix)_[a-z]+[234]")),
