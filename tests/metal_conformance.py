@@ -377,6 +377,14 @@ ACCEPTED = (
         body("uniform<int> n = make_uniform(o); o[i] = n + 1;"),
     ),
     Border(
+        "pointers to `constexpr` tables",
+        "4.2; llama.cpp quantize.h",
+        "constexpr constant static float t[2] = {1, 2};\nstatic float f(constant float* p) { return p[1]; }\n"
+        + body("o[i] = f(t);"),
+        "constexpr constant static float t[2] = {1, 2};\nstatic float f(device float* p) { return p[1]; }\n"
+        + body("o[i] = f(t);"),
+    ),
+    Border(
         "logging",
         "6.19",
         "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from stackproof.metal.features import (
     coherent_buffers,
-    constant_parameters,
+    constant_tables,
     function_constants,
     thread_constructors,
     thread_results,
@@ -48,7 +48,7 @@ def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = Non
         *thread_results(tokens),
         *thread_constructors(tokens),
         *coherent_buffers(tokens),
-        *constant_parameters(tokens),
+        *constant_tables(tokens),
         *function_constants(tokens, constants or {}),
     )
     # A declaration is rewritten as a whole; the conditional in its dimension is one of integers and needs nothing.

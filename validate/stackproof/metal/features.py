@@ -90,22 +90,21 @@ def _returned(tokens: TokenStream, brace: int, *, pointer: bool) -> Iterator[Edi
         at += 1
 
 
-def constant_parameters(tokens: TokenStream) -> Iterator[Edit]:
-    """``f(constant T* p)`` of a plain function takes what is ``const`` too: nothing in ``constant`` can be written."""
+def constant_tables(tokens: TokenStream) -> Iterator[Edit]:
+    """``constexpr constant float t[4]`` is an array that ``constant float*`` can point to, ``const`` or not."""
     for statement in statements(tokens):
         written = declarator(tokens, statement.begin)
         if (
             written is None
             or statement.scope is not Scope.PROGRAM
-            or tokens.is_text(statement.begin - 1, ">")
-            or not tokens.is_text(written.end + 1, "(")
-            or any(tokens.is_text(i, "kernel") for i in range(statement.begin, written.end))
+            or written.type_name not in ("float", "half")
+            or not {"constexpr", "constant"} <= set(written.words)
+            or not tokens.is_text(written.end + 1, "[")
         ):
             continue
-        for low, _high in tokens.split(written.end + 2, tokens.partner[written.end + 1]):
-            parameter = declarator(tokens, low)
-            if parameter and parameter.indirect and "constant" in parameter.words and "const" not in parameter.words:
-                yield Edit(tokens[low].start, tokens[low].start, "const ")
+        for at in range(statement.begin, written.end):
+            if tokens.is_text(at, "constexpr", "const"):
+                yield Edit(tokens[at].start, tokens[at].end, "")
 
 
 def coherent_buffers(tokens: TokenStream) -> Iterator[Edit]:
