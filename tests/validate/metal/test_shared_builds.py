@@ -13,7 +13,6 @@ import pytest
 
 from stackproof.metal import CompileError, RunMode, build
 from stackproof.metal.build import Source, compile_source
-from stackproof.metal.places import Places
 
 KERNEL = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 3; }\n"
 
@@ -67,7 +66,8 @@ def test_a_build_that_failed_does_not_block_the_next_one(
 def test_a_clone_elsewhere_finds_the_build_and_names_its_own_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def named(_text: str, places: Places, *arguments: Any) -> None:
+    def named(_text: str, source: Source, *arguments: Any) -> None:
+        places = source.places
         sites = [[places.shared(f"{folder}/x.h"), 3] for folder in places.folders[:2]]
         (arguments[3] / "build.json").write_text(json.dumps({"kernels": [], "sites": sites}))
 

@@ -20,6 +20,7 @@ from stackproof.host.headers import write_files
 from stackproof.host.interface import CALL, COMPILE, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.host.trace import Trace
 from stackproof.metal.build import Source, compile_source
+from stackproof.metal.launches import MAX_THREADS_PER_GROUP
 from stackproof.metal.library import detector_bits
 from stackproof.metal.model import ALL_DETECTORS, ParameterKind, Report, RunMode, Signature
 from stackproof.metal.native import NativeKernel, NativeLibrary, RawOptions, RawRegion, load, open_library
@@ -138,7 +139,11 @@ class StandinDevice:
         return self._kernels[key]
 
     def _find(self, name: bytes) -> int:
-        return int(name.decode() in self._owner)
+        """How many threads a threadgroup of this kernel may have; 0 where there is no such kernel."""
+        owner = self._owner.get(name.decode())
+        if owner is None:
+            return 0
+        return dict(self._library(owner[0], watched=False).build.max_threads).get(name.decode(), MAX_THREADS_PER_GROUP)
 
     def _compile(self, text: bytes, message: int, room: int) -> int:
         """A shader source that a host file brings as text; from then on its kernels are called NUMBER:NAME."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 
 from stackproof.host.interface import NO_DTYPE, Dispatch, Slot, SlotKind
+from stackproof.metal.launches import launch_problems
 from stackproof.metal.model import ElementType, Parameter, ParameterKind, Signature
 
-MAX_THREADS_PER_GROUP = 1024
+_LAUNCH = "threadgroup-size"
 _MAX_GRID = 2**32 - 1
 _CONSTANT_ALIGNMENT = 4
 
@@ -48,6 +49,9 @@ class Problem:
 def check_dispatch(signature: Signature, dispatch: Dispatch) -> list[Problem]:
     """Everything that is wrong, the worst not first."""
     problems = [*_extent_problems(dispatch)]
+    lengths = {p.index: dispatch.threadgroup_memory[p.index] for p in signature.threadgroup_memory}
+    if 0 not in dispatch.grid:  # of a grid without threads, the group follows
+        problems += [Problem(_LAUNCH, one, refused=True) for one in launch_problems(signature, dispatch.group, lengths)]
     for parameter in signature.buffers:
         problems += _argument_problems(parameter, dispatch)
     problems += _surplus(signature, dispatch)
@@ -59,12 +63,8 @@ def check_dispatch(signature: Signature, dispatch: Dispatch) -> list[Problem]:
 
 
 def _extent_problems(dispatch: Dispatch) -> Iterator[Problem]:
-    threads = dispatch.group[0] * dispatch.group[1] * dispatch.group[2]
     if 0 in dispatch.grid:
         yield Problem("empty-grid", f"the grid {dispatch.grid} has no threads, which Metal refuses", refused=True)
-    if 0 not in dispatch.grid and not 0 < threads <= MAX_THREADS_PER_GROUP:
-        what = f"a threadgroup of {threads} threads, Metal takes 1 to {MAX_THREADS_PER_GROUP}"
-        yield Problem("threadgroup-size", what, refused=True)
     if max(dispatch.grid) > _MAX_GRID:
         yield Problem("grid-size", f"the grid {dispatch.grid} does not fit into 32 bits", refused=True)
 

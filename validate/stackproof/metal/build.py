@@ -38,6 +38,24 @@ _CODE = (
     "-Xclang",
     "-ffloat16-excess-precision=none",
 )
+# Of the description beside a library; another one for another form.
+_FORMAT = "2"
+_PREDEFINED = (
+    "__METAL__=1",
+    "__METAL_MACOS__=1",
+    "__METAL_MAYBE_FAST_MATH__=0",
+    "__METAL_FAST_MATH__=1",
+    "__METAL_PRECISE_MATH__=0",
+)
+# Headers that cost time and that few sources need, by the names that ask for them.
+_ON_DEMAND = (
+    ("metal_texture", re.compile(r"\b(?:texture|depth)(?:1d|2d|3d|cube|_buffer)|\bsampler\b")),
+    ("metal_visible_function_table", re.compile(r"\bvisible_function_table\b")),
+    ("metal_uniform", re.compile(r"\b(?:uniform *<|make_uniform\b)")),
+    ("metal_logging", re.compile(r"\bos_log(?:_default)?\b")),
+    ("metal_internals", re.compile(r"\b__metal_(?!host)[a-z0-9_]+ *\(")),
+    ("simd/simd.h", re.compile(r"\bsimd *::|\b(?:simd|vector|matrix)_[a-z]+[234]")),
+)
 _UNDEFINED = (
     "alignment",
     "array-bounds",
@@ -64,6 +82,7 @@ class Source:
         defines: ``NAME`` or ``NAME=VALUE``.
         root: folder that file names in diagnostics and reports are relative to. Naming it also lets copies of one
             tree in different places share a cached build. Absolute names without it.
+        constants: index and literal of each function constant that the host sets.
     """
 
     path: Path
@@ -71,6 +90,7 @@ class Source:
     metal_version: str = "3.1"
     defines: tuple[str, ...] = ()
     root: Path | None = None
+    constants: tuple[tuple[int, str], ...] = ()
 
     @property
     def version_macro(self) -> int:
@@ -87,7 +107,7 @@ class Source:
     def macros(self) -> tuple[str, ...]:
         """The predefined macros of the Metal compiler, and the source's own."""
         version = f"__METAL_VERSION__={self.version_macro}"
-        return tuple(f"-D{d}" for d in ("__METAL__=1", "__METAL_MACOS__=1", version, *self.defines))
+        return tuple(f"-D{d}" for d in (*_PREDEFINED, version, *self.defines))
 
 
 @dataclass(frozen=True)
@@ -119,12 +139,14 @@ def preprocess(source: Source, toolchain: Toolchain) -> str:
     done = toolchain.run(arguments)
     if done.returncode:
         raise failure(str(source.path), done.stderr)
+    # How often to unroll may be an expression of macros, which the second pass does not know.
+    text = re.sub(r"^[ \t]*#[ \t]*pragma unroll\b[^\n]*$", "", done.stdout, flags=re.MULTILINE)
     if source.root is None:
-        return done.stdout
-    return re.sub(rf'^(# \d+ "){re.escape(str(source.root))}/', r"\1", done.stdout, flags=re.MULTILINE)
+        return text
+    return re.sub(rf'^(# \d+ "){re.escape(str(source.root))}/', r"\1", text, flags=re.MULTILINE)
 
 
-def rewrite(preprocessed: str, *, entry_points: bool = True) -> Rewritten:
+def rewrite(preprocessed: str, *, entry_points: bool = True, constants: Sequence[tuple[int, str]] = ()) -> Rewritten:
     """Turn preprocessed Metal into C++ for OpenCL, with an entry point per kernel unless it is only to be checked.
 
     Raises:
@@ -134,7 +156,9 @@ def rewrite(preprocessed: str, *, entry_points: bool = True) -> Rewritten:
     found = find_kernels(tokens, entry_points=entry_points)
     # The types need no include in Metal; everything else does.
     prelude = "metal_stdlib" if f"{INCLUDE}/metal_" in preprocessed else "metal_types"
-    text = f"#include <{prelude}>\n#include <__metal_end>\n" + tokens.apply([*dialect_edits(tokens), *found.edits])
+    more = [name for name, asked in _ON_DEMAND if f"{INCLUDE}/{name}" in preprocessed or asked.search(preprocessed)]
+    headers = "".join(f"#include <{name}>\n" for name in (prelude, *more, "__metal_end"))
+    text = headers + tokens.apply([*dialect_edits(tokens, dict(constants)), *found.edits])
     return Rewritten(text, found.kernels, found.declarations, tokens)
 
 
@@ -184,14 +208,15 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     text = preprocess(source, toolchain)
     kind = mode & (RunMode.FAST_MATH | RunMode.WRAPS) | (RunMode.BOUNDS if mode.instrumented else RunMode.PLAIN)
     flags = [*LANGUAGE, *source.macros, *toolchain.target_flags, *compiler_flags(kind, toolchain)]
-    key = digest(headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags)
+    values = [f"{index}={value}" for index, value in source.constants]
+    key = digest(_FORMAT, headers_digest(INCLUDE), source.places.shared_text(text), toolchain.version, *flags, *values)
     folder = cache / "metal" / key
     described = folder / "build.json"
     if not described.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
             if not described.exists():
-                _build(text, source.places, flags, kind, toolchain, folder, cache)
+                _build(text, source, flags, kind, toolchain, folder, cache)
     return _load(folder, json.loads(described.read_text()), source)
 
 
@@ -217,9 +242,9 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _build(
-    text: str, places: Places, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path
+    text: str, source: Source, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path
 ) -> None:
-    rewritten = rewrite(text)
+    rewritten, places = rewrite(text, constants=source.constants), source.places
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         unit = Path(scratch) / "source.cl"
         unit.write_text(rewritten.text)
@@ -301,6 +326,7 @@ def _kernel_json(kernel: Kernel, places: Places) -> dict[str, Any]:
         "name": kernel.host_name,
         "file": places.shared(kernel.declaration.file),
         "line": kernel.declaration.line,
+        "max_threads": kernel.max_threads,
         "parameters": [
             [p.name, p.declaration, p.kind.value, p.index, p.attribute, p.reference, p.read_only]
             for p in kernel.parameters
@@ -321,7 +347,8 @@ def _load(folder: Path, content: Mapping[str, Any], source: Source) -> Build:
     )
     sites = tuple((places.here(file), line) for file, line in content["sites"])
     meant = said_to_be_meant(ReportKind.SIMDGROUP_DIVERGENCE.value, sites, source.root)
-    return Build(folder / "library.so", kernels, sites, meant)
+    limits = tuple((one["name"], one["max_threads"]) for one in content["kernels"] if one["max_threads"])
+    return Build(folder / "library.so", kernels, sites, meant, limits)
 
 
 def _parameter(stored: tuple[int, Sequence[Any]]) -> Parameter:

@@ -9,17 +9,34 @@ removes a newline, so that lines stay what they were.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from stackproof.metal.features import (
+    coherent_buffers,
+    constant_tables,
+    function_constants,
+    thread_constructors,
+    thread_results,
+)
 from stackproof.metal.tokens import Edit, TokenStream
 
-_SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{2,4}")
+_SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{1,4}")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
+THREADGROUP_BYTES = 32768
+# Metal Feature Set Tables: the most that one threadgroup may have, whatever the GPU.
+THREADGROUP_LIMIT = (
+    f'static_assert({{}} <= {THREADGROUP_BYTES}, "a kernel has at most 32,768 bytes of threadgroup memory");'
+)
 _STATEMENT_STARTS = (";", "{", "}")
 
 
-def dialect_edits(tokens: TokenStream) -> list[Edit]:
-    """All edits that do not depend on kernels."""
+def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = None) -> list[Edit]:
+    """All edits that do not depend on kernels.
+
+    Args:
+        tokens: of the source.
+        constants: values of function constants by index.
+    """
     variables = list(_threadgroup_variables(tokens))
     edits = (
         *_copyable_classes(tokens),
@@ -28,6 +45,11 @@ def dialect_edits(tokens: TokenStream) -> list[Edit]:
         *_array_parameters(tokens),
         *_literals(tokens),
         *_conditionals(tokens),
+        *thread_results(tokens),
+        *thread_constructors(tokens),
+        *coherent_buffers(tokens),
+        *constant_tables(tokens),
+        *function_constants(tokens, constants or {}),
     )
     # A declaration is rewritten as a whole; the conditional in its dimension is one of integers and needs nothing.
     return [*(edit for edit in edits if not any(one.start <= edit.start < one.end for one in variables)), *variables]
@@ -94,6 +116,9 @@ def _swizzles(tokens: TokenStream) -> Iterator[Edit]:
             continue
         name = tokens[index + 1]
         if name.text in own or not _SWIZZLE.fullmatch(name.text) or tokens.is_text(index + 2, "("):
+            continue
+        if len(name.text) == 1:
+            yield Edit(name.start, name.end, "xyzw"["rgba".index(name.text)])
             continue
         letters = "xyzw" if name.text[0] in "xyzw" else "rgba"
         lanes = ", ".join(str(letters.index(letter)) for letter in name.text)
@@ -215,20 +240,47 @@ def _array_parameters(tokens: TokenStream) -> Iterator[Edit]:
 
 
 def _threadgroup_variables(tokens: TokenStream) -> Iterator[Edit]:
+    open_braces: list[int] = []
+    in_scope: list[tuple[int, str]] = []  # end of the braces around a variable, and the bytes up to it
     for index, token in enumerate(tokens):
+        if token.text in "{}" and token.kind == "operator":
+            open_braces = [*open_braces, index] if token.text == "{" else open_braces[:-1]
         if token.text != "threadgroup" or token.kind != "word":
             continue
-        start = index
-        while tokens.is_text(start - 1, "const", "volatile", "static"):
-            start -= 1
-        if tokens.is_text(start - 1, ")") and tokens.is_text(tokens.partner[start - 1] - 1, "alignas"):
-            start = tokens.partner[start - 1] - 1
+        start = _specifiers_begin(tokens, index)
         if start > 0 and not tokens.is_text(start - 1, *_STATEMENT_STARTS):
             continue
-        end = _declaration_end(tokens, index + 1)
+        begin = _after_attributes(tokens, index + 1)
+        end = _declaration_end(tokens, begin)
         if end:
-            text = "".join(_declarations(tokens, index + 1, end))
+            in_scope = [one for one in in_scope if one[0] > index]
+            before = in_scope[-1][1] if in_scope else "0"
+            total = f"__metal_bytes_{token.start}"
+            text = "".join(_declarations(tokens, begin, end))
+            sizes = " + ".join(f"sizeof({one})" for one in _declared_types(tokens, begin, end))
+            text += f"enum : ulong {{ {total} = {before} + {sizes} }}; {THREADGROUP_LIMIT.format(total)} "
+            in_scope.append((tokens.partner[open_braces[-1]] if open_braces else len(tokens), total))
             yield Edit(tokens[start].start, tokens[end].end, text)
+
+
+def _specifiers_begin(tokens: TokenStream, index: int) -> int:
+    start = index
+    while True:
+        if tokens.is_text(start - 1, "const", "volatile", "static"):
+            start -= 1
+        elif tokens.is_text(start - 1, ")") and tokens.is_text(
+            tokens.partner[start - 1] - 1, "alignas", "__attribute__"
+        ):
+            start = tokens.partner[start - 1] - 1
+        else:
+            return start
+
+
+def _after_attributes(tokens: TokenStream, index: int) -> int:
+    """Where the type begins; alignment does not matter, since the executor's memory is aligned for every type."""
+    while tokens.is_text(index, "alignas", "__attribute__") and tokens.is_text(index + 1, "("):
+        index = tokens.partner[index + 1] + 1
+    return index
 
 
 def _declaration_end(tokens: TokenStream, begin: int) -> int:
@@ -249,15 +301,7 @@ def _declaration_end(tokens: TokenStream, begin: int) -> int:
 
 
 def _declarations(tokens: TokenStream, begin: int, end: int) -> Iterator[str]:
-    first_begin, first_end = tokens.split(begin, end)[0]
-    name = next((i for i in range(first_begin, first_end) if tokens.is_text(i, "[")), first_end) - 1
-    # A type such as `array<float, 4>` may hold brackets of its own: the name is the last word before the dimensions.
-    while tokens.skip_angles(name) > name:
-        name += 1
-    kind = tokens.source(begin, name)
-    for number, (low, high) in enumerate(tokens.split(begin, end)):
-        at = name if number == 0 else low
-        dimensions = tokens.source(at + 1, high)
+    for at, kind, dimensions in _declarators(tokens, begin, end):
         title = tokens[at].text
         target = f"(*){dimensions}" if dimensions else "*"
         declared = f"(&{title}){dimensions}" if dimensions else f"&{title}"
@@ -266,3 +310,20 @@ def _declarations(tokens: TokenStream, begin: int, end: int) -> Iterator[str]:
             f"threadgroup {kind} {declared} = *(threadgroup {kind} {target})"
             f"__metal_host_threadgroup({identifier}, sizeof({kind} {dimensions})); "
         )
+
+
+def _declared_types(tokens: TokenStream, begin: int, end: int) -> list[str]:
+    return [f"{kind} {dimensions}" for _, kind, dimensions in _declarators(tokens, begin, end)]
+
+
+def _declarators(tokens: TokenStream, begin: int, end: int) -> Iterator[tuple[int, str, str]]:
+    """For each variable of one declaration: index of its name, the type in front, and the dimensions behind."""
+    first_begin, first_end = tokens.split(begin, end)[0]
+    name = next((i for i in range(first_begin, first_end) if tokens.is_text(i, "[")), first_end) - 1
+    # A type such as `array<float, 4>` may hold brackets of its own: the name is the last word before the dimensions.
+    while tokens.skip_angles(name) > name:
+        name += 1
+    kind = tokens.source(begin, name)
+    for number, (low, high) in enumerate(tokens.split(begin, end)):
+        at = name if number == 0 else low
+        yield at, kind, tokens.source(at + 1, high)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stackproof.metal.declarations import declarator
 from stackproof.metal.errors import RewriteError
 from stackproof.metal.model import Parameter, ParameterKind
 from stackproof.metal.tokens import Edit, TokenStream
@@ -40,7 +41,14 @@ _ALIASES = {
     "grid_size": "threads_per_grid",
     "thread_index_in_quad_group": "thread_index_in_quadgroup",
 }
-_INDEXED = re.compile(r"(buffer|threadgroup)\((\d+)\)")
+_INDEXED = re.compile(r"(buffer|threadgroup|texture|sampler)\((\d+)\)")
+_MAX_THREADS = re.compile(r"max_total_threads_per_threadgroup\((\d+)\)")
+# Types whose values only a GPU has: kernels that take one are checked and not run.
+_OPAQUE = re.compile(
+    r"\b(texture\w*|depth\w*|sampler|visible_function_table|intersection_function_table|instance_acceleration_structure"
+    r"|primitive_acceleration_structure|acceleration_structure|imageblock|tensor|command_buffer|render_command)\b"
+)
+_OPAQUE_ATTRIBUTES = ("stage_in", "texture", "sampler", "imageblock_data", "user")
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,8 @@ class KernelDeclaration:
         template: a primary template (with ``template <...>``).
         instantiation: an explicit instantiation.
         defined: it has a body.
+        returns_void: as every kernel must; true where an alias or ``decltype`` stands for its type.
+        max_threads: of its ``[[max_total_threads_per_threadgroup]]``, 0 without one.
         parameters: in order; ``None`` where the type is only given as ``decltype``.
         end: offset after the declaration, where an entry point can go.
         file, line: place of its name.
@@ -81,6 +91,8 @@ class KernelDeclaration:
     end: int
     file: str
     line: int
+    returns_void: bool = True
+    max_threads: int = 0
 
     @property
     def simple_name(self) -> str:
@@ -96,6 +108,16 @@ class Kernel:
     host_name: str
     number: int
     parameters: tuple[Parameter, ...]
+
+    @property
+    def runs(self) -> bool:
+        """Whether a host can hand it all of its parameters."""
+        return all(one.kind is not ParameterKind.OPAQUE for one in self.parameters)
+
+    @property
+    def max_threads(self) -> int:
+        """Threads that a threadgroup may have by the kernel's own word, 0 where it says nothing."""
+        return self.declaration.max_threads
 
 
 @dataclass(frozen=True)
@@ -133,7 +155,10 @@ def find_kernels(tokens: TokenStream, *, entry_points: bool = True) -> Found:
             number = len(kernels)
             parameters = _bind(declaration, declarations)
             name = declaration.host_name or declaration.simple_name
-            kernels.append(Kernel(declaration, name, number, parameters))
+            kernel = Kernel(declaration, name, number, parameters)
+            if entry_points and not kernel.runs:
+                continue
+            kernels.append(kernel)
             if entry_points:
                 edits.append(Edit(declaration.end, declaration.end, _entry_point(declaration, number, parameters)))
     return Found(tuple(kernels), tuple(declarations), tuple(edits))
@@ -147,22 +172,21 @@ def _declaration(tokens: TokenStream, index: int) -> tuple[KernelDeclaration | N
     instantiation = bool(re.match(r"(extern )?template (?!<)", prefix + " "))
     is_template = prefix.startswith("template <")
     edits = []
-    host_name = ""
+    host_name, max_threads, within = "", 0, 0
     at = begin
     while at < index:
         if tokens.is_text(at, "[") and tokens.is_text(at + 1, "["):
             end = tokens.partner[at]
             host_name = host_name or _host_name(tokens, at + 2, end - 1)
+            limit = _MAX_THREADS.search(tokens.source(at + 2, end - 1).replace(" ", ""))
+            max_threads = int(limit[1]) if limit else max_threads
             edits.append(Edit(tokens[at].start, tokens[end].end, ""))
+            within = end if end > index else within
             at = end
         at += 1
-    # `[[kernel]]` as an attribute: the declaration goes on after it, and the edit above has removed it if it was met.
-    after = index + 1
-    while tokens.is_text(after, "]"):
-        after += 1
-    if tokens.is_text(index - 1, "[") and not edits:
-        edits.append(Edit(tokens[index - 2].start, tokens[after - 1].end, ""))
-    name_begin, name_end, parameters = _name(tokens, after)
+    # `[[kernel]]` as an attribute: the declaration goes on after it.
+    after = max(index, within) + 1
+    name_begin, name_end, parameters, returns_void = _name(tokens, after)
     if name_end >= len(tokens) or not tokens.is_text(name_end, "(", ";"):
         return None, []
     close = tokens.partner[name_end] if tokens.is_text(name_end, "(") else name_end - 1
@@ -183,22 +207,22 @@ def _declaration(tokens: TokenStream, index: int) -> tuple[KernelDeclaration | N
         last.end,
         named.file,
         named.line,
+        returns_void or instantiation,
+        max_threads,
     )
     return declaration, edits
 
 
-def _name(tokens: TokenStream, at: int) -> tuple[int, int, bool]:
-    """Where the kernel's name begins and ends, and whether a parameter list follows."""
-    while tokens.is_text(at, "void", "static", "inline", "kernel") or (
-        tokens.is_text(at, "[") and tokens.is_text(at + 1, "[")
-    ):
-        at = tokens.partner[at] + 1 if tokens.is_text(at, "[") else at + 1
-    if tokens.is_text(at, "decltype"):
-        at = tokens.partner[at + 1] + 1
-    begin = at
-    while at < len(tokens) and not tokens.is_text(at, "(", ";", "{"):
-        at = max(tokens.skip_angles(at), at + 1)
-    return begin, at, tokens.is_text(at, "(")
+def _name(tokens: TokenStream, at: int) -> tuple[int, int, bool, bool]:
+    """Where the kernel's name begins and ends, whether a parameter list follows, and whether it returns nothing."""
+    result = declarator(tokens, at)
+    # `void kernel name(...)`: the type stands in front, and what follows is the name.
+    named = result is None or tokens.is_text(result.end, "(", ";")
+    begin = end = at if named or result is None else result.end
+    while end < len(tokens) and not tokens.is_text(end, "(", ";", "{"):
+        end = max(tokens.skip_angles(end), end + 1)
+    returns_void = named or result is None or (result.type_name in ("void", "") and not result.indirect)
+    return begin, end, tokens.is_text(end, "("), returns_void
 
 
 def _host_name(tokens: TokenStream, begin: int, end: int) -> str:
@@ -286,6 +310,10 @@ def _bind_one(
         plain = _ALIASES.get(attribute, attribute)
         if plain in ATTRIBUTE_SLOTS:
             return Parameter(position, name, mine.text, ParameterKind.ATTRIBUTE, attribute=plain)
+    if mine.by_value and (
+        _OPAQUE.search(mine.text) or any(one.partition("(")[0] in _OPAQUE_ATTRIBUTES for one in attributes)
+    ):
+        return Parameter(position, name, mine.text, ParameterKind.OPAQUE)
     if mine.by_value:
         raise RewriteError(
             f"parameter {name or position} of kernel {declaration.name} is bound to nothing",

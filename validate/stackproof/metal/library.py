@@ -14,13 +14,13 @@ from typing import Any
 from stackproof.metal.arguments import PackedArguments, pack
 from stackproof.metal.build import Source, compile_source, compile_text
 from stackproof.metal.errors import CallError
+from stackproof.metal.launches import MAX_THREADS_PER_GROUP, launch_problems
 from stackproof.metal.memory import GuardedMemory
-from stackproof.metal.model import Build, Report, RunMode, Signature
+from stackproof.metal.model import Build, ParameterKind, Report, RunMode, Signature
 from stackproof.metal.native import NativeKernel, NativeLibrary, load
 from stackproof.metal.reports import describe
 
 Extent = int | Sequence[int]
-MAX_THREADS_PER_GROUP = 1024
 _STACK_BYTES = 64 * 1024
 _INSTRUMENTED_STACK_BYTES = 256 * 1024
 
@@ -187,14 +187,12 @@ def dispatch_size(
         CallError: a dimension is out of range, or the threadgroup too large.
     """
     grid = extent(threads if threads is not None else packed.default_threads, "threads")
-    group = extent(group_size if group_size is not None else default_group(grid), "group_size")
-    if not 1 <= group[0] * group[1] * group[2] <= MAX_THREADS_PER_GROUP:
-        raise CallError(
-            "not a size for a threadgroup",
-            where=signature.kernel,
-            expected=f"1 to {MAX_THREADS_PER_GROUP} threads",
-            found=str(group),
-        )
+    limit = signature.max_threads or MAX_THREADS_PER_GROUP
+    group = extent(group_size if group_size is not None else default_group(grid, limit), "group_size")
+    sizes = zip(packed.arguments, packed.threadgroup_sizes, strict=True)
+    lengths = {one.parameter.index: size for one, size in sizes if one.parameter.kind is ParameterKind.THREADGROUP}
+    for problem in launch_problems(signature, group, lengths):
+        raise CallError(f"Metal would not run this launch: {problem}", where=signature.kernel)
     return grid, group
 
 
@@ -220,6 +218,7 @@ def compile_library(
     metal_version: str = "3.1",
     defines: Sequence[str] = (),
     root: Path | None = None,
+    constants: Mapping[int, bool | int | float] | None = None,
 ) -> MetalLibrary:
     """Compile a ``.metal`` file, or find it compiled.
 
@@ -231,6 +230,7 @@ def compile_library(
         metal_version: version of the language, ``__METAL_VERSION__``.
         defines: ``NAME`` or ``NAME=VALUE``.
         root: folder that file names in reports are relative to; copies of one tree then share a cached build.
+        constants: values of function constants by index; one that is left out is zero and counts as not defined.
 
     Raises:
         CompileError: the source does not compile; it lists the diagnostics with the source's own lines.
@@ -238,8 +238,13 @@ def compile_library(
     """
     directories = tuple(Path(one).resolve() for one in include_dirs)
     top = root.resolve() if root else None
-    source = Source(Path(sources).resolve(), directories, metal_version, tuple(defines), top)
+    values = tuple((index, _literal(value)) for index, value in sorted((constants or {}).items()))
+    source = Source(Path(sources).resolve(), directories, metal_version, tuple(defines), top, values)
     return MetalLibrary(compile_source(source, mode, cache), mode)
+
+
+def _literal(value: bool | int | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value!r}f" if isinstance(value, float) else str(value)
 
 
 def compile_written(
@@ -276,8 +281,8 @@ def extent(value: Extent, what: str) -> tuple[int, int, int]:
 
 
 @lru_cache(maxsize=64)
-def default_group(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+def default_group(grid: tuple[int, int, int], limit: int = MAX_THREADS_PER_GROUP) -> tuple[int, int, int]:
     """The largest threadgroup that is no larger than the grid."""
-    x = min(grid[0], MAX_THREADS_PER_GROUP) or 1
-    y = min(grid[1], MAX_THREADS_PER_GROUP // x) or 1
-    return x, y, min(grid[2], MAX_THREADS_PER_GROUP // (x * y)) or 1
+    x = min(grid[0], limit) or 1
+    y = min(grid[1], limit // x) or 1
+    return x, y, min(grid[2], limit // (x * y)) or 1

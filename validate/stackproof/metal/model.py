@@ -108,6 +108,7 @@ class ParameterKind(enum.Enum):
     DEVICE = "device"
     THREADGROUP = "threadgroup"
     ATTRIBUTE = "attribute"
+    OPAQUE = "opaque"
 
 
 @dataclass(frozen=True)
@@ -168,12 +169,14 @@ class Signature:
         file: where it is instantiated or defined.
         line: 1-based line there.
         parameters: all of them, in declaration order.
+        max_threads: of a threadgroup, by the kernel's own word; 0 where it says nothing.
     """
 
     kernel: str
     file: str
     line: int
     parameters: tuple[Parameter, ...]
+    max_threads: int = 0
 
     @property
     def buffers(self) -> tuple[Parameter, ...]:
@@ -222,9 +225,11 @@ class Build:
             n-th is ``__metal_entry_n``.
         sites: source places by the numbers that instrumented code passes, number 1 first; empty for plain builds.
         divergent: those of them whose source says that lanes may stay away from its simdgroup functions.
+        max_threads: host name and threads of the kernels that say how many a threadgroup may have.
     """
 
     path: Path
     kernels: tuple[tuple[str, str, int, tuple[Parameter, ...]], ...]
     sites: tuple[tuple[str, int], ...]
     divergent: frozenset[tuple[str, int]] = frozenset()
+    max_threads: tuple[tuple[str, int], ...] = ()

@@ -109,14 +109,15 @@ class NativeLibrary:
         name, file, line, parameters = self.build.kernels[number]
         entry = ctypes.cast(getattr(self._library, f"__metal_entry_{number}"), ctypes.c_void_p).value
         assert entry is not None
+        limit = dict(self.build.max_threads).get(name, 0)
         buffers = [p for p in parameters if p.kind is not ParameterKind.ATTRIBUTE]
         if all(p.element is not None for p in buffers):  # a front end that knows the layouts has said so
-            return NativeKernel(entry, Signature(name, file, line, parameters))
+            return NativeKernel(entry, Signature(name, file, line, parameters, limit))
         table = (ctypes.c_uint32 * (6 * len(buffers) + 1))()
         getattr(self._library, f"__metal_describe_{number}")(table)
         elements = {p.position: _element(table[6 * i : 6 * i + 6]) for i, p in enumerate(buffers)}
         complete = tuple(replace(p, element=elements.get(p.position)) for p in parameters)
-        return NativeKernel(entry, Signature(name, file, line, complete))
+        return NativeKernel(entry, Signature(name, file, line, complete, limit))
 
     def run(
         self,

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from stackproof.metal.divergence import divergent_calls
 from stackproof.metal.kernels import Kernel, KernelDeclaration
+from stackproof.metal.signatures import called_kernels, declared_problems, type_problems
 from stackproof.metal.sites import said_to_be_meant
+from stackproof.metal.spaces import misplaced_storage, missing_spaces
 from stackproof.metal.tokens import Token, TokenStream
 from stackproof.metal.typecheck import CheckedSource
 
@@ -22,8 +24,12 @@ DUPLICATE_HOST_NAME = "duplicate-host-name"
 MISSING_DTYPE = "missing-dtype"
 NARROW_OFFSET = "narrow-offset"
 MISSING_ADDRESS_SPACE = "missing-address-space"
+MISPLACED_STORAGE = "misplaced-storage"
+KERNEL_SIGNATURE = "kernel-signature"
 NOT_IN_METAL = "not-in-metal"
 DIVERGENT_SIMDGROUP = "divergent-simdgroup"
+# Of these rules, what breaks them does not compile on a Mac; the others are a reviewer's.
+REFUSED_BY_METAL = frozenset({MISSING_ADDRESS_SPACE, MISPLACED_STORAGE, KERNEL_SIGNATURE, NOT_IN_METAL})
 
 _SPACES = frozenset({"device", "constant", "thread", "threadgroup", "object_data", "ray_data"})
 _FLOATS = ("float", "half", "bfloat")
@@ -225,28 +231,26 @@ def _is_type_name(tokens: TokenStream, index: int) -> bool:
 
 
 def address_spaces(checked: CheckedSource) -> Iterator[RuleFinding]:
-    """Pointer and reference parameters without an address space, which Metal does not accept."""
-    tokens = checked.tokens
-    for index, token in enumerate(tokens):
-        if token.text != "(" or not _is_function_head(tokens, index):
-            continue
-        for low, high in tokens.split(index + 1, tokens.partner[index]):
-            words = {tokens[i].text for i in range(low, high)}
-            if words & _SPACES or "(" in words or "operator" in words:
-                continue
-            mark = next((i for i in range(low, high) if tokens.is_text(i, "*", "&", "&&")), 0)
-            if mark and tokens[mark - 1].text != "auto":
-                declared = tokens.source(low, high)
-                yield _at(MISSING_ADDRESS_SPACE, tokens[mark], f"the parameter {declared} names no address space")
+    """Pointers and references without an address space, which Metal does not accept."""
+    for token, message in missing_spaces(checked.tokens):
+        yield _at(MISSING_ADDRESS_SPACE, token, message)
 
 
-def _is_function_head(tokens: TokenStream, index: int) -> bool:
-    """A parameter list of a function definition outside of any function body."""
-    if index == 0 or tokens[index - 1].kind != "word" or not tokens.is_text(tokens.partner[index] + 1, "{", "const"):
-        return False
-    before = tokens[index - 2] if index > 1 else None
-    named = before is not None and (before.kind == "word" or before.text in (">", "*", "&"))
-    return named and tokens[index - 1].text not in ("if", "for", "while", "switch", "return")
+def storage(checked: CheckedSource) -> Iterator[RuleFinding]:
+    """Variables where Metal has no memory for them."""
+    for token, message in misplaced_storage(checked.tokens):
+        yield _at(MISPLACED_STORAGE, token, message)
+
+
+def signatures(checked: CheckedSource) -> Iterator[RuleFinding]:
+    """Kernels that take, return or call what none may."""
+    problems = (
+        *declared_problems(checked.declarations),
+        *type_problems(checked.kernels, checked.tokens),
+        *called_kernels(checked.declarations, checked.tokens),
+    )
+    for file, line, message in problems:
+        yield RuleFinding(KERNEL_SIGNATURE, message, file, line)
 
 
 def unknown_to_metal(checked: CheckedSource) -> Iterator[RuleFinding]:
@@ -273,6 +277,8 @@ _RULES: tuple[Callable[[CheckedSource], Iterable[RuleFinding]], ...] = (
     dtypes,
     narrow_offsets,
     address_spaces,
+    storage,
+    signatures,
     unknown_to_metal,
     divergent_simdgroup,
 )

@@ -17,6 +17,9 @@ _HOOKS = (
     r"|__metal_host_(?:barrier|simd_barrier|exchange|inactive_lane|atomic)"
 )
 _CALL = re.compile(rf"^(?P<head>.*\bcall .*?@(?:{_HOOKS})\()(?P<arguments>.*?)\)(?P<tail>[^()]*)$", re.MULTILINE)
+# The access that a call announces, on the next line: its alignment is what the type of the pointer promises.
+_ACCESS = re.compile(r"\n[^\n]*\b(?:load|store) [^\n]*, ptr [%@][\w.]+, align (\d+)")
+ALIGNMENT_SHIFT = 24
 _DEBUG = re.compile(r"!dbg !(\d+)")
 _DECLARE = re.compile(rf"^(declare .*@(?:{_HOOKS})\()(.*?)(\).*)$", re.MULTILINE)
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)$", re.MULTILINE)
@@ -58,13 +61,22 @@ def number_sites(ir: str, headers: Path) -> NumberedSites:
     def call(match: re.Match[str]) -> str:
         comma = ", " if match["arguments"] else ""
         place = _DEBUG.search(match["tail"])
-        return f"{match['head']}{match['arguments']}{comma}i32 {number(place[1] if place else None)}){match['tail']}"
+        told = number(place[1] if place else None) | _alignment(ir, match) << ALIGNMENT_SHIFT
+        return f"{match['head']}{match['arguments']}{comma}i32 {told}){match['tail']}"
 
     def declare(match: re.Match[str]) -> str:
         return f"{match[1]}{match[2]}{', ' if match[2] else ''}i32{match[3]}"
 
     text = _DECLARE.sub(declare, _CALL.sub(call, ir))
     return NumberedSites(text, tuple(numbers))
+
+
+def _alignment(ir: str, call: re.Match[str]) -> int:
+    """The logarithm of the alignment of the load or store after an announcing call; 0 where there is none."""
+    if "@__tsan_" not in call["head"]:
+        return 0
+    access = _ACCESS.match(ir, ir.find("\n", call.start("tail")))
+    return int(access[1]).bit_length() - 1 if access else 0
 
 
 def said_to_be_meant(rule: str, sites: Iterable[tuple[str, int]], root: Path | None) -> frozenset[tuple[str, int]]:

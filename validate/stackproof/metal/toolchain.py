@@ -196,5 +196,5 @@ def headers_digest(include: Path = INCLUDE) -> str:
     Args:
         include: folder of the headers.
     """
-    files = sorted([*include.iterdir(), *RUNTIME.iterdir()])
+    files = sorted([*include.rglob("*"), *RUNTIME.iterdir()])
     return digest(*(item for path in files if path.is_file() for item in (path.name, path.read_bytes())))

@@ -14,6 +14,9 @@ from stackproof.metal.toolchain import INCLUDE, find_toolchain, parse_diagnostic
 
 # What Apple's compiler rejects and Clang only warns of, by warning option. C++17 came with Metal 4.
 _ERRORS_BEFORE_METAL_4 = ("pre-c++17-compat",)
+# An assertion without a message, which MLX has in sources that Apple compiles for 3.1.
+_EXTENSION = "'static_assert' with no message"
+_ERRORS = ("zero-length-array",)
 _WARNINGS = (
     "-Wuninitialized",
     "-Wsometimes-uninitialized",
@@ -28,6 +31,10 @@ IMPLICIT_BFLOAT = "implicit-bfloat"
 _TO_BFLOAT = re.compile(
     r"conversion from '[^']*(?:float|half)[^']*' to '[^']*bfloat|overload resolution selected deleted operator '='"
 )
+
+
+_LIMIT = re.compile(r"static assertion failed due to requirement '__metal_\w+ <= \d+': \"?([^\"]*)")
+_VALUE = re.compile(r"expression evaluates to '(\d+) <= \d+'")
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,9 @@ def check_source(source: Source) -> CheckedSource:
     """
     toolchain = find_toolchain()
     text = preprocess(source, toolchain)
-    rewritten = rewrite(text, entry_points=False)
+    rewritten = rewrite(text, entry_points=False, constants=source.constants)
     flags = [*LANGUAGE, *source.macros, "-isystem", str(INCLUDE), "-Wno-everything", *_WARNINGS]
+    flags += [f"-W{flag}" for flag in _ERRORS]
     if source.version_macro < 400:
         flags += [f"-W{flag}" for flag in _ERRORS_BEFORE_METAL_4]
     done = toolchain.run(
@@ -94,11 +102,23 @@ def _at_source_lines(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
                 if not note.file.startswith(str(INCLUDE)) and "here" in note.message:
                     one = replace(one, file=note.file, line=note.line, column=note.column)
                     break
-        yield one
+        yield _measured(one, diagnostics[index + 1 : index + 2])
+
+
+def _measured(one: Diagnostic, after: Sequence[Diagnostic]) -> Diagnostic:
+    """An assertion that this package put there speaks of what it is about, and says the number."""
+    if not (asserted := _LIMIT.search(one.message)):
+        return one
+    value = _VALUE.search(after[0].message) if after else None
+    return replace(one, message=asserted[1] + (f", found {int(value[1]):,}" if value else ""))
 
 
 def _judged(source: Source, one: Diagnostic) -> Diagnostic:
     """The severity that Metal gives it."""
+    if one.flag in _ERRORS:
+        return replace(one, severity="error")
+    if one.flag in _ERRORS_BEFORE_METAL_4 and _EXTENSION in one.message:
+        return replace(one, message=f"{one.message} (Apple's compiler takes it as an extension)")
     if one.flag in _ERRORS_BEFORE_METAL_4:
         message = f"{one.message} (Metal {source.metal_version} is based on C++14)"
         return replace(one, severity="error", message=message)

@@ -275,7 +275,7 @@ enum { ARGUMENT_IDS = 1024 };
   return made;
 }
 - (NSUInteger)maxTotalThreadsPerThreadgroup {
-  return 1024;
+  return (NSUInteger)standin::callbacks().find(kernel->c_str());
 }
 - (NSUInteger)threadExecutionWidth {
   return 32;

@@ -31,7 +31,7 @@ extern "C" {
 #endif
 // Runs a kernel; nonzero with a message where the dispatch is refused.
 typedef int (*standin_run)(const struct standin_dispatch* dispatch, char* message, uint64_t room);
-// Whether the bundled library has a kernel of that name.
+// Threads that a threadgroup of this kernel may have; 0 where the bundled library has no kernel of that name.
 typedef int (*standin_find)(const char* kernel);
 // Compiles a shader source; the number of its library, from 1 on, or 0 with a message.
 typedef long (*standin_compile)(const char* source, char* message, uint64_t room);

@@ -165,8 +165,28 @@ static void count(const struct region* g, u32 number, u64 at, u32 size, int read
   t->stored_bytes += writes ? size : 0;
 }
 
-static void watch(u64 at, u32 size, int reads, int writes, int atomic, u32 site) {
-  u32 detectors = metal_options.detectors, number = 0;
+/* A vector is read whole on a GPU: what is not a multiple of its alignment gives other bytes, or a fault. */
+static void report_misaligned(u64 alignment, int atomic, u64 site) {
+  struct report r = metal_report_here(REPORT_UNDEFINED, site);
+  char digits[8], *at = r.text;
+  int n = 0;
+  const char* what = atomic ? "misaligned use of a pointer to an atomic, which needs a multiple of "
+                            : "misaligned use of a pointer, which needs a multiple of ";
+  while (*what)
+    *at++ = *what++;
+  for (; alignment; alignment /= 10)
+    digits[n++] = (char)('0' + alignment % 10);
+  while (n)
+    *at++ = digits[--n];
+  for (what = " bytes"; *what;)
+    *at++ = *what++;
+  *at = 0;
+  metal_report(r);
+}
+
+static void watch(u64 at, u32 size, int reads, int writes, int atomic, u32 told) {
+  u32 detectors = metal_options.detectors, number = 0, site = told & ((1u << ALIGNMENT_SHIFT) - 1);
+  u64 alignment = atomic ? size : 1ull << (told >> ALIGNMENT_SHIFT);
   if (!size || !metal_worker.running || is_private(at, size))
     return;
   if (metal_options.most_accesses && --metal_options.most_accesses == 0) {
@@ -182,6 +202,8 @@ static void watch(u64 at, u32 size, int reads, int writes, int atomic, u32 site)
       report_outside(at, size, writes, site);
     metal_kill_thread();
   }
+  if (at % alignment && (detectors & (DETECT_BOUNDS | DETECT_UNDEFINED)))
+    report_misaligned(alignment, atomic, site);
   u64 offset = at - g->begin;
   int gap = 0, undefined = 0;
   for (u32 i = 0; g->shadow && i < size; ++i) {

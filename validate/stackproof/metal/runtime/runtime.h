@@ -138,6 +138,9 @@ struct region {
   void* cells;  /* made on demand */
 };
 
+/* A place in the high bits of which an access tells its alignment, see stackproof/metal/sites.py. */
+enum { ALIGNMENT_SHIFT = 24 };
+
 enum detector { DETECT_BOUNDS = 1, DETECT_RACE = 2, DETECT_UNINITIALISED = 4, DETECT_UNDEFINED = 8, COUNT_TRAFFIC = 16, DETECT_DIVERGENCE = 32 };
 
 struct traffic {
