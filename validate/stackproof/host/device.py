@@ -143,7 +143,8 @@ class StandinDevice:
         owner = self._owner.get(name.decode())
         if owner is None:
             return 0
-        return dict(self._library(owner[0], watched=False).build.max_threads).get(name.decode(), MAX_THREADS_PER_GROUP)
+        limits = dict(self._library(owner[0], RunMode.PLAIN).build.max_threads)
+        return limits.get(name.decode().rpartition(":")[2], MAX_THREADS_PER_GROUP)
 
     def _compile(self, text: bytes, message: int, room: int) -> int:
         """A shader source that a host file brings as text; from then on its kernels are called NUMBER:NAME."""
