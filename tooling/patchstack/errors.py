@@ -13,7 +13,7 @@ from typing import Any
 
 
 class ExitCode(enum.IntEnum):
-    """Exit codes of ``apply-stack``; documented in the README and stable."""
+    """Exit codes of ``apply-stack``; documented in docs/reference/apply-stack.md and stable."""
 
     OK = 0
     INTERNAL = 1

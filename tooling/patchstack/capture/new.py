@@ -11,7 +11,7 @@ from patchstack.series import load_series
 _MANIFEST = """\
 # A series: changes, bottom of the stack first. Each becomes one commit. Made from commits, it needs no YAML by hand:
 #   apply-stack capture BASE..HEAD --series FOLDER
-# README.md of patchstack, "Series manifests", lists the kinds of edits.
+# docs/reference/manifest.md of patchstack lists the kinds of edits.
 format: 1
 changes:
   - id: {name}
