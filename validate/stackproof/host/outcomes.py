@@ -12,6 +12,7 @@ from stackproof.host.worker import Ran, ScenarioRunner
 from stackproof.metal_run.pool import Died, run_tasks
 
 TIMEOUT_S = 300.0
+_CRASHES_TO_GIVE_UP = 4  # of one scenario: each costs the start of a process
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class Crash:
     def __str__(self) -> str:
         part = f"{self.doing.part}: " if self.doing.part else ""
         return f"{part}{self.reason}" + (f" in {self.doing.kernel}" if self.doing.kernel else "")
+
+
+_GIVEN_UP = Crash(f"given up after {_CRASHES_TO_GIVE_UP} crashes, its other parts were not run", Doing("", ""))
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,10 @@ def run_scenarios(
             scenario, outcome = before[task]
             outcome = _with(outcome, answer)
             if isinstance(answer, Died) and outcome.crashes[-1].doing.part not in ("", *task.without):
-                waiting.append((scenario, outcome))
-                continue
+                if len(outcome.crashes) < _CRASHES_TO_GIVE_UP:
+                    waiting.append((scenario, outcome))
+                    continue
+                outcome = replace(outcome, crashes=(*outcome.crashes, _GIVEN_UP))
             done += 1
             yield scenario, outcome
             progress(done, len(scenarios), scenario.label)
