@@ -115,6 +115,7 @@ SPACES = (
         body("float x = 1; thread float* p = &x; o[i] = *p;"),
         body("float x = 1; float* p = &x; o[i] = *p;"),
     ),
+    Border("expressions that look like declarations", "4", body("bool a = i & 1; a && metal::isnan(o[i]); o[i] = a;")),
     Border("local references", "4", body("device float& r = o[i]; r = 1;"), body("float& r = o[i]; r = 1;")),
     Border(
         "`auto` takes the space of its value",

@@ -170,7 +170,7 @@ def test_the_conformance_table_is_up_to_date() -> None:
     assert made.stdout == (root / "docs/reference/metal.md").read_text()
 
 
-@pytest.mark.parametrize(("corpus", "least", "of"), [("spirv-cross", 390, 424), ("mlx", 1, 42), ("llama.cpp", 34, 34)])
+@pytest.mark.parametrize(("corpus", "least", "of"), [("spirv-cross", 378, 405), ("mlx", 12, 42), ("llama.cpp", 34, 34)])
 def test_of_a_public_corpus_so_many_files_are_accepted(corpus: str, least: int, of: int) -> None:
     folder = cache_dir() / "corpora"
     if "PATCHSTACK_CORPORA" not in os.environ or not (folder / corpus).exists():

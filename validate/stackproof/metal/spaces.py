@@ -45,11 +45,12 @@ def _declared(tokens: TokenStream, statement: Statement, spaced: frozenset[str])
     name = tokens[written.end]
     if not written.bare:
         return None
-    if name.kind != "word" or not (name.text == "operator" or tokens.is_text(written.end + 1, *_AFTER_NAME, "::", "<")):
+    outside = statement.scope in (Scope.PROGRAM, Scope.CLASS)
+    # Inside of a function, `a && metal::all(b)` is an expression.
+    follows = (*_AFTER_NAME, "::", "<") if outside else _AFTER_NAME
+    if name.kind != "word" or not (name.text == "operator" or tokens.is_text(written.end + 1, *follows)):
         return None
-    returns = name.text == "operator" or (
-        tokens.is_text(written.end + 1, "(", "::", "<") and statement.scope in (Scope.PROGRAM, Scope.CLASS)
-    )
+    returns = name.text == "operator" or (outside and tokens.is_text(written.end + 1, "(", "::", "<"))
     what = f"the result of {name.text}" if returns else f"the variable {name.text}"
     if statement.scope is Scope.CLASS and not returns:
         what = f"the member {name.text}"
