@@ -118,14 +118,18 @@ class TestAnEditOfARelease:
         plan = plan_edited(HOST, with_caller)
         assert "grid_sampler_3d_checked_mps uses mps::grid_sampler_3d_mps_impl, called as before" in said(plan)
 
-    def test_that_puts_an_if_around_the_kernel_which_is_an_anchor(self, plan_edited: Edited) -> None:
+    def test_that_puts_an_if_around_a_kernel_gets_nothing_into_the_if(self, plan_edited: Edited) -> None:
         def wrapped(data: bytes) -> bytes:
             kernel = definition(data, "grid_sampler_2d")
             text = data[kernel.start : kernel.end]
             return data[: kernel.start] + b"#if GRID_SAMPLER_2D\n" + text + b"#endif\n" + data[kernel.end :]
 
         plan = plan_edited(METAL, wrapped)
-        assert "defined only inside the #if of line" in said(plan)
+        assert said(plan) == ""
+        after = plan.changes[-1].tree.read(METAL) or b""
+        inside = after.partition(b"#if GRID_SAMPLER_2D\n")[2].partition(b"#endif\n")[0]
+        kernel = definition(after, "grid_sampler_2d")
+        assert inside == after[kernel.start : kernel.end]
 
     def test_that_renames_a_helper_which_the_text_of_a_change_uses(self, plan_edited: Edited) -> None:
         plan = plan_edited(HOST, lambda data: data.replace(b"padding_to_string", b"name_of_padding"))
