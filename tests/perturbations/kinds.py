@@ -23,12 +23,16 @@ class Edited:
     Attributes:
         files: the files that it changed, whole.
         names: what a true report of a conflict names: one of these.
-        kept: texts of the edit, by path, that a stack must still have.
+        kept: texts of the edit, by path, that a stack must still have, in something that is used.
+        told: texts that a stack must still have, or else the report says that they go.
+        order: names of one file, the second of which has to stay below the first.
     """
 
     files: Files
     names: tuple[str, ...]
     kept: tuple[tuple[str, bytes], ...] = ()
+    told: tuple[tuple[str, bytes], ...] = ()
+    order: tuple[str, str] | tuple[()] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def _swap(path: str, kind: str, first: str, second: str) -> Callable[[Files], Ed
         start = file.comment_start(one)
         data = file.data
         moved = data[:start] + data[one.end : other.end] + b"\n" + data[start : one.end] + data[other.end :]
-        return Edited({path: moved}, (first, second))
+        return Edited({path: moved}, (first, second), order=(second, first))
 
     return edit
 
@@ -108,9 +112,10 @@ def _parameter(path: str, kind: str, *names: str) -> Callable[[Files], Edited | 
         new = (
             b", bool added_parameter = false" if kind == "function" else b", uint added_parameter [[threads_per_grid]]"
         )
-        return Edited(
-            {path: _put(file.data, close, new)}, (one.name, "added_parameter"), ((path, new[2:].split(b" [")[0]),)
-        )
+        changed = _put(file.data, close, new)
+        if kind == "kernel":  # what instantiates it has its parameters too
+            changed = re.sub(rb"\b%s<[^;]*(?=\)\s*;)" % one.name.encode(), lambda found: found.group() + new, changed)
+        return Edited({path: changed}, (one.name, "added_parameter"), ((path, new[2:].split(b" [")[0]),))
 
     return edit
 
@@ -145,7 +150,7 @@ def _comment(path: str, kind: str, name: str, *, inside: bool) -> Callable[[File
             return None
         at = file.data.index(b"{", span[0] - 1) + 1 if inside else one.start
         new = b"\n  // A note of upstream's.\n" if inside else b"// A note of upstream's.\n"
-        return Edited({path: _put(file.data, at, new)}, (name,))
+        return Edited({path: _put(file.data, at, new)}, (name,), told=((path, b"A note of upstream's."),))
 
     return edit
 
