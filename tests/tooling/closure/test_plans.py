@@ -152,6 +152,30 @@ class TestUpstreamsOwnFiles:
             assert not plan.blocked
             assert sum(change.becomes_commit for change in plan.changes) == 3
 
+    @pytest.mark.parametrize(
+        ("name", "count"), [(UPSTREAM[2], 2), (UPSTREAM[3], 1), (UPSTREAM[4], 2), (UPSTREAM[5], 2)]
+    )
+    def test_from_april_on_get_the_changes_that_they_lack(self, name: str, count: int, tmp_path: Path) -> None:
+        with Repository.open(upstream_tree(name, tmp_path / "tree")) as repository:
+            commit = repository.resolve_commit("main")
+            assert commit is not None
+            plan = plan_stack(repository, SERIES, commit)
+            assert said(plan) == ""
+            assert len(plan.commits) == count
+
+    def test_before_april_refuse_to_drop_what_somebody_changed_in_a_helper_of_the_old_kernel(
+        self, tmp_path: Path
+    ) -> None:
+        folder = upstream_tree("2026-04-before", tmp_path / "tree")
+        with Repository.open(folder) as repository:
+            data = Tree.at(repository, "main").read(METAL) or b""
+            helper = definition(data, "get_tensor_val")
+            body = data.index(b"{", helper.start) + 1
+            commit = edited(folder, METAL, data[:body] + b"\n  // changed\n  ;" + data[body:])
+            plan = plan_stack(repository, SERIES, commit)
+            assert "get_tensor_val is not a version the series knows" in said(plan)
+            assert "nothing would use it any more" in said(plan)
+
     def test_with_a_draft_of_2d_refuse_3d_by_the_struct_that_it_extends(self, tmp_path: Path) -> None:
         with Repository.open(upstream_tree("2026-04-2d-only", tmp_path / "tree")) as repository:
             commit = repository.resolve_commit("main")
