@@ -11,7 +11,7 @@ import pytest
 from patchstack.git import Repository, Tree
 from perturbations import KINDS, Kind, judge, perturbed
 from perturbations.kinds import HEADER, HOST, METAL, Files
-from perturbations.verdict import files_of, says
+from perturbations.verdict import files_of, idle_holder, says
 from shared_inputs import upstream_tree
 
 pytestmark = pytest.mark.needs_reference
@@ -56,6 +56,27 @@ def test_no_edit_has_a_silent_wrong_place(place: Place) -> None:
 def test_a_name_within_another_word_or_a_path_is_no_reason() -> None:
     assert says(("grid_sampler_2d",), "a.metal: grid_sampler_2d is not known")
     assert not says(("grid_sampler_2d",), "kernels/grid_sampler_2d.metal: grid_sampler_2d_backward is not known")
+
+
+CALLED = b"int f() {\n  return 1; // added\n}\nint g() {\n  return f();\n}\n"
+
+
+def test_a_text_in_a_function_that_nothing_calls_any_more_is_in_no_use() -> None:
+    assert idle_holder(CALLED.replace(b"return f();", b"return 2;"), CALLED, b"added") == "f"
+
+
+def test_a_text_in_a_function_that_is_called_or_never_was_is_in_use() -> None:
+    never = b"int f() {\n  return 1; // added\n}\n"
+    assert (idle_holder(CALLED, CALLED, b"added"), idle_holder(never, never, b"added")) == ("", "")
+
+
+def test_a_new_parameter_of_a_kernel_is_one_of_its_instantiations_too() -> None:
+    (kind,) = (kind for kind in KINDS if (kind.name, kind.variant) == ("parameter", "a Metal kernel"))
+    kernel = b"template <typename T>\nkernel void grid_sampler_3d(\n    uint tid [[thread_position_in_grid]]) {\n}\n"
+    macro = b"#define REGISTER(T) \\\n  template kernel void grid_sampler_3d<T>( \\\n      uint [[position]]);\n"
+    made = kind.edit({HEADER: b"", METAL: kernel + macro, HOST: b""})
+    assert made
+    assert made.files[METAL].count(b", uint added_parameter [[threads_per_grid]])") == 2
 
 
 def test_no_kind_is_more_than_a_fifth_of_the_edits() -> None:

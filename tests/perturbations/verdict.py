@@ -98,7 +98,7 @@ def _lost(tree: Tree, report: RunReport, edit: Edited) -> Iterator[str]:
         after = tree.read(path) or b""
         if text not in after:
             yield f"{text.decode()} is gone"
-        elif holder := _idle_holder(after, edit.files[path], text):
+        elif holder := idle_holder(after, edit.files[path], text):
             yield f"{text.decode()} is in {holder}, which nothing uses any more"
     if edit.order:
         (path,) = edit.files
@@ -107,7 +107,7 @@ def _lost(tree: Tree, report: RunReport, edit: Edited) -> Iterator[str]:
             yield f"{edit.order[1]} is above {edit.order[0]} again"
 
 
-def _idle_holder(after: bytes, before: bytes, text: bytes) -> str:
+def idle_holder(after: bytes, before: bytes, text: bytes) -> str:
     """The definition around a text, where others used it before and none does after; empty for none."""
 
     def others(data: bytes) -> tuple[str, int]:
