@@ -256,3 +256,14 @@ class TestWhatATreeLackedBefore:
 
         monkeypatch.setattr(Headers, "_read", fetched)
         assert [m.is_certain for m in newly_missing(tree, after, [HOST], [HOST], Contents())] == [False]
+
+
+class TestAnIfOfTheTreesOwn:
+    BEFORE = "#if A\nint f() { return 1; }\n#endif\nint g() { return f(); }\n"
+
+    def test_hides_nothing_more_where_lines_are_put_above_it(self) -> None:
+        assert missing({HOST: f"int first() {{ return 0; }}\n\n{self.BEFORE}"}, {HOST: self.BEFORE}) == []
+
+    def test_hides_the_name_from_a_new_user(self) -> None:
+        found = missing({HOST: f"{self.BEFORE}int h() {{ return f(); }}\n"}, {HOST: self.BEFORE})
+        assert found == ["h: f, defined only inside the #if of line 1"]

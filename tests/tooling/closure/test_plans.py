@@ -101,11 +101,12 @@ class TestAnEditOfARelease:
         assert said(plan) == ""
         assert plan.changes[1].becomes_commit
 
-    def test_that_moves_a_host_function_within_its_namespace(self, plan_edited: Edited) -> None:
+    def test_that_moves_a_host_function_within_its_namespace_takes_the_series(self, plan_edited: Edited) -> None:
         plan = plan_edited(
             HOST, lambda data: moved_behind(data, "grid_sampler_2d_mps_impl", "grid_sampler_3d_mps_impl")
         )
-        assert "grid_sampler_3d_mps_impl uses grid_sampler_dims, defined only below" in said(plan)
+        assert said(plan) == ""
+        assert plan.changes[1].becomes_commit
 
     def test_that_adds_a_second_caller_of_what_is_replaced(self, plan_edited: Edited) -> None:
         def with_caller(data: bytes) -> bytes:
@@ -118,14 +119,18 @@ class TestAnEditOfARelease:
         plan = plan_edited(HOST, with_caller)
         assert "grid_sampler_3d_checked_mps uses mps::grid_sampler_3d_mps_impl, called as before" in said(plan)
 
-    def test_that_puts_an_if_around_the_kernel_which_is_an_anchor(self, plan_edited: Edited) -> None:
+    def test_that_puts_an_if_around_a_kernel_gets_nothing_into_the_if(self, plan_edited: Edited) -> None:
         def wrapped(data: bytes) -> bytes:
             kernel = definition(data, "grid_sampler_2d")
             text = data[kernel.start : kernel.end]
             return data[: kernel.start] + b"#if GRID_SAMPLER_2D\n" + text + b"#endif\n" + data[kernel.end :]
 
         plan = plan_edited(METAL, wrapped)
-        assert "defined only inside the #if of line" in said(plan)
+        assert said(plan) == ""
+        after = plan.changes[-1].tree.read(METAL) or b""
+        inside = after.partition(b"#if GRID_SAMPLER_2D\n")[2].partition(b"#endif\n")[0]
+        kernel = definition(after, "grid_sampler_2d")
+        assert inside == after[kernel.start : kernel.end]
 
     def test_that_renames_a_helper_which_the_text_of_a_change_uses(self, plan_edited: Edited) -> None:
         plan = plan_edited(HOST, lambda data: data.replace(b"padding_to_string", b"name_of_padding"))
@@ -146,6 +151,30 @@ class TestUpstreamsOwnFiles:
             plan = plan_stack(repository, SERIES, commit)
             assert not plan.blocked
             assert sum(change.becomes_commit for change in plan.changes) == 3
+
+    @pytest.mark.parametrize(
+        ("name", "count"), [(UPSTREAM[2], 2), (UPSTREAM[3], 1), (UPSTREAM[4], 2), (UPSTREAM[5], 2)]
+    )
+    def test_from_april_on_get_the_changes_that_they_lack(self, name: str, count: int, tmp_path: Path) -> None:
+        with Repository.open(upstream_tree(name, tmp_path / "tree")) as repository:
+            commit = repository.resolve_commit("main")
+            assert commit is not None
+            plan = plan_stack(repository, SERIES, commit)
+            assert said(plan) == ""
+            assert len(plan.commits) == count
+
+    def test_before_april_refuse_to_drop_what_somebody_changed_in_a_helper_of_the_old_kernel(
+        self, tmp_path: Path
+    ) -> None:
+        folder = upstream_tree("2026-04-before", tmp_path / "tree")
+        with Repository.open(folder) as repository:
+            data = Tree.at(repository, "main").read(METAL) or b""
+            helper = definition(data, "get_tensor_val")
+            body = data.index(b"{", helper.start) + 1
+            commit = edited(folder, METAL, data[:body] + b"\n  // changed\n  ;" + data[body:])
+            plan = plan_stack(repository, SERIES, commit)
+            assert "get_tensor_val is not a version the series knows" in said(plan)
+            assert "nothing would use it any more" in said(plan)
 
     def test_with_a_draft_of_2d_refuse_3d_by_the_struct_that_it_extends(self, tmp_path: Path) -> None:
         with Repository.open(upstream_tree("2026-04-2d-only", tmp_path / "tree")) as repository:

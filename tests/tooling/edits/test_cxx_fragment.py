@@ -248,6 +248,11 @@ class TestReplacement:
         assert outcome.after == self.SOURCE.replace(self.OLD, self.NEW)
         assert outcome.note == ("comments that go with what it replaces: line 3 (Older. And wiser.), line 7 (by value)")
 
+    def test_names_the_beginning_and_the_end_of_a_long_comment(self) -> None:
+        first, last = "Half of what it is given, and rounded down.", "Not for a tensor of integers."
+        note = self.planned(self.SOURCE.replace(b"// Old.", f"// {first}\n// {last}".encode())).note
+        assert "line 3 (Half of what it is given, and ... Not for a tensor of integers.)" in note
+
     def test_the_report_names_the_comments_without_being_asked(self) -> None:
         outcome = self.planned(self.SOURCE)
         entry = "{kind: replace-definition, path: a.mm, fragment: new, replaces: [], definition: {function: f}}"

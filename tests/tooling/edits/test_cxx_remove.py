@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,11 +150,26 @@ class TestWhatTheHostFindsByName:
 
 
 @pytest.mark.parametrize("kind", ["struct", "function"])
-def test_a_digest_keeps_what_upstream_edited_of_anything(kind: str) -> None:
+def test_what_upstream_edited_and_nothing_uses_any_more_is_a_conflict(kind: str) -> None:
     text = {"struct": "struct half_of {\n};\n", "function": "int half_of() {\n}\n"}[kind]
     assert removed(text, f"{{{kind}: half_of}}").after == b""
     assert removed(text, f"{{{kind}: half_of}}", known(text)).after == b""
-    assert "not a version" in removed(text, f"{{{kind}: half_of}}", known("other")).said
+    outcome = removed(f"int a;\n{text}", f"{{{kind}: half_of}}", known("other"))
+    assert (outcome.status, outcome.after, outcome.matches) == (Status.DIFFERENT, None, (2,))
+    problem = f"is not a version the series knows (its digest is {code_digest(text.encode())})"
+    assert outcome.conflict
+    assert outcome.conflict.problem == f"half_of {problem}, and nothing would use it any more"
+
+
+def test_what_upstream_edited_stays_where_something_else_uses_it_or_the_change_replaces_all_the_same() -> None:
+    text = f"{HELPER}{USER}"
+    assert "left: not a version" in removed(text, "{function: half_of}", known("other")).said
+    edit = edit_from(
+        f"{{kind: remove-unused-definition, path: a.metal, definition: {{function: half_of}}, {known('other')}}}", {}
+    )
+    outcome = edit.replace(tree_of({"a.metal": HELPER.encode()}))
+    assert (outcome.status, outcome.conflict) == (Status.SATISFIED, None)
+    assert "left: not a version" in outcome.said
 
 
 def test_what_an_earlier_change_wrote_needs_no_digest(tmp_path: Path) -> None:
@@ -278,7 +294,9 @@ def test_helpers_of_upstream_go_in_the_words_the_series_knows_and_stay_where_som
                     head = re.compile(rb"\b%s\(" % place.name.encode())
                     edited = head.sub(lambda found: b"MINE " + found.group(), source)
                     assert f"{place.name} left: not a version the series knows" not in plan_on(edit, source).said
-                    assert f"{place.name} left: not a version the series knows" in plan_on(edit, edited).said
+                    outcome = plan_on(edit, edited)
+                    told = f"{outcome.said} {outcome.conflict.problem if outcome.conflict else ''}"
+                    assert re.search(rf"\b{place.name} (left: |is )not a version the series knows", told)
 
 
 def test_the_second_change_takes_out_what_only_the_old_forward_kernel_used_users_first() -> None:
@@ -291,6 +309,6 @@ def test_the_second_change_takes_out_what_only_the_old_forward_kernel_used_users
         for place, name, used in zip(places, names, [*names[1:], ""], strict=True)
     ).encode()
     for edit in edits:
-        outcome = plan_on(edit, source)
+        outcome = plan_on(replace(edit, replaces=()), source)
         assert outcome.after is not None, outcome
         source = outcome.after

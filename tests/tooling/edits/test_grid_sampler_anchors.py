@@ -29,14 +29,14 @@ _THERE = "empty_include"
 _WITHOUT_ANCHOR = ("create-file", "regenerate-c-shim", "remove-unused-definition")
 
 
-def _sorted_edits() -> list[tuple[str, Edit]]:
-    """Each edit with the release that it is tried on.
+def _sorted_edits() -> list[tuple[str, Edit, bool]]:
+    """Each edit with the release that it is tried on, and whether it is: others only bring what anchors name.
 
     Some have tests of their own: what is created or regenerated has no anchor, what tidies up or is optional may find
     nothing to do here, what an earlier change brings too is there already, and of several places or texts none has to
     be there.
     """
-    chosen: list[tuple[str, Edit]] = []
+    chosen: list[tuple[str, Edit, bool]] = []
     brought: set[tuple[str, str, str]] = set()
     for change in load_series("grid_sampler").changes:
         release = "2.13" if change.only_where else "2.11"
@@ -47,14 +47,13 @@ def _sorted_edits() -> list[tuple[str, Edit]]:
                     continue
                 brought.add(place)
             optional = isinstance(edit, ReplaceDefinition) and edit.optional
-            several = (isinstance(edit, CxxEdit) and edit.others) or edit.only_where
-            if not (optional or several or edit.kind in _WITHOUT_ANCHOR):
-                chosen.append((release, edit))
+            if not (optional or edit.only_where or edit.kind in _WITHOUT_ANCHOR):
+                chosen.append((release, edit, not (isinstance(edit, CxxEdit) and edit.others)))
     return chosen
 
 
 SORTED = _sorted_edits()
-EDITS = [edit for _, edit in SORTED]
+EDITS = [edit for _, edit, is_tried in SORTED if is_tried]
 IDS = [f"{number}-{edit.path.rpartition('/')[2]}-{edit.kind}" for number, edit in enumerate(EDITS)]
 ANCHORED = [
     edit
@@ -74,10 +73,11 @@ def trees() -> dict[int, Tree]:
     for release in ("2.11", "2.13"):
         reference = require_reference(release)
         tree = Tree.at(Repository.open(reference.path), reference.commit)
-        for number, (wanted, edit) in enumerate(SORTED):
+        for wanted, edit, is_tried in SORTED:
             if wanted != release:
                 continue
-            found[number] = tree
+            if is_tried:
+                found[EDITS.index(edit)] = tree
             outcome = edit.plan(tree)
             assert outcome.status is Status.APPLIES, outcome
             assert outcome.after is not None

@@ -239,6 +239,19 @@ def test_everything_a_tree_lacks_is_said_at_once(plan: Plan) -> None:
     assert "\n" not in text
 
 
+@pytest.mark.parametrize("line", ["<ATen/native/mps/operations/Shade.h>", '"Shade.h"'])
+def test_what_a_file_of_the_same_folder_has_is_not_lacking_where_it_is_included(plan: Plan, line: str) -> None:
+    split = {
+        **TREE,
+        HOST: f"#include <ATen/a.h>\n#include {line}\n\nvoid other() {{\n}}\n".encode(),
+        HOST.replace("Tint.mm", "Shade.h"): b"#pragma once\nvoid shade_mps() {\n}\n",
+    }
+    problems = [conflict.problem for _, conflict in plan(split).conflicts()]
+    assert problems, "it is the anchor that is not there"
+    with pytest.raises(TreeError, match="lacks shade_mps"):
+        plan({**split, HOST: b"#include <ATen/a.h>\n\nvoid other() {\n}\n"})
+
+
 def test_what_an_earlier_change_brings_is_not_lacking(plan: Plan) -> None:
     assert KERNEL not in TREE, "the second change requires it, the first creates it"
     assert states(plan(TREE))[1] is ChangeState.ABSENT

@@ -29,7 +29,7 @@ from patchstack.series import Requirement, UpstreamMarker
 from patchstack.source.hunks import write_hunks
 
 _FRAGMENT = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)", re.MULTILINE)
-_HEAD = 'Captured from commits; docs/reference/manifest.md of patchstack has the format.\n'
+_HEAD = "Captured from commits; docs/reference/manifest.md of patchstack has the format.\n"
 
 
 class Composer:

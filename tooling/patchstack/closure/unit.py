@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -43,9 +44,10 @@ class Missing:
     conditional: bool = False
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells it from others, wherever it stands."""
-        return (self.path, self.name, self.problem)
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from others, wherever it stands; a name may be hidden from one user and not from another."""
+        problem = _LINE.sub("line", self.problem)
+        return (self.path, self.name, self.user if problem != self.problem else "", problem)
 
 
 class Unit:
@@ -344,6 +346,7 @@ class Unit:
 
 
 _STEPS = 40
+_LINE = re.compile(r"line \d+")
 NOWHERE = "defined nowhere that this file sees"
 
 

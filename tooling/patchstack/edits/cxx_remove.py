@@ -57,14 +57,15 @@ class RemoveUnusedDefinition(Edit):
     A kernel and a registering macro only go when their text is one that the series knows, since the host finds kernels
     by name; the macro's calls at namespace scope, which register them, go with it.
 
-    It tidies up, so it stops nothing: a tree that has no such definition, or whose own code still uses it, is as good,
-    and the note says which it is.
+    It tidies up: a tree that has no such definition, or whose own code still uses it, is as good, and the note says
+    which it is. A text that the series does not know and that nothing uses any more is a conflict: what somebody
+    changed there would do nothing, unseen. :meth:`replace` leaves it.
 
     Attributes:
         places: the definitions.
         replaces: digests of the texts that may go.
         written: the same of the texts that earlier changes of the series put there. Without either, every text of a
-            definition that only its file sees may go; with them, one that somebody changed stays, and the note says so.
+            definition that only its file sees may go.
         comments: digests of comments between definitions, which say something of them and go along.
     """
 
@@ -85,6 +86,12 @@ class RemoveUnusedDefinition(Edit):
         return str(self.places[0]) if len(self.places) == 1 else f"{len(self.places)} definitions"
 
     def plan(self, tree: Tree) -> Outcome:
+        return self._planned(tree, leaves_idle=False)
+
+    def replace(self, tree: Tree) -> Outcome:
+        return self._planned(tree, leaves_idle=True)
+
+    def _planned(self, tree: Tree, *, leaves_idle: bool) -> Outcome:
         data = tree.read(self.path)
         if data is None:
             return self.missing_file(tree)
@@ -101,7 +108,21 @@ class RemoveUnusedDefinition(Edit):
                 return self.failed(self._anchor, problem, matches=lines, nearest=nearest_to(file, place))
             if things:
                 found.append(_Found(place, things, _beside(file, things), (place.name,)))
-        return self._removed(tree, file, found)
+        idle = [] if leaves_idle else self._idle(file, found)
+        return self._refused(file, idle) if idle else self._removed(tree, file, found)
+
+    def _idle(self, file: CxxFile, found: Sequence[_Found]) -> list[_Found]:
+        """Texts that somebody changed and that nothing uses which stays; the host may use a kernel all the same."""
+        if not (self.replaces or self.written):
+            return []
+        unused, _ = _used_by_one_another(file, [one for one in found if one.place.kind not in ("kernel", "include")])
+        return [one for one in unused if self._unknown(file, one)]
+
+    def _refused(self, file: CxxFile, idle: Sequence[_Found]) -> Outcome:
+        problems = (f"{one.place.name} is {self._unknown(file, one)}" for one in idle)
+        problem = f"{', '.join(problems)}, and nothing would use {'it' if len(idle) == 1 else 'them'} any more"
+        lines = [file.line(thing.start) for one in idle for thing in one.things]
+        return self.failed(self._anchor, problem, matches=lines, status=Status.DIFFERENT)
 
     def _removed(self, tree: Tree, file: CxxFile, found: Sequence[_Found]) -> Outcome:
         gone, stays = self._unused(file, found)
@@ -121,16 +142,8 @@ class RemoveUnusedDefinition(Edit):
     def _unused(self, file: CxxFile, found: Sequence[_Found]) -> tuple[list[_Found], tuple[Spot, ...]]:
         """Those that nothing uses but one another, and why the others stay."""
         reasons = {one.place: Spot(self._unknown(file, one)) for one in found}
-        gone = [one for one in found if not reasons[one.place].words]
-        while True:
-            things = [thing for one in gone for thing in one.all]
-            for one in gone:
-                line = _first_use(file, one.brings, things)
-                reasons[one.place] = Spot("it is used" if line else "", line)
-            kept = [one for one in gone if not reasons[one.place].words]
-            if len(kept) == len(gone):
-                break
-            gone = kept
+        gone, used = _used_by_one_another(file, [one for one in found if not reasons[one.place].words])
+        reasons.update((place, Spot("it is used", line)) for place, line in used.items())
         name = {one.place: f"{one.place.name} " if len(self.places) > 1 else "" for one in found}
         stays = ((name[place], reason) for place, reason in reasons.items() if reason.words)
         return gone, tuple(Spot(f"{which}left: {reason.words}", reason.line) for which, reason in stays)
@@ -148,6 +161,18 @@ class RemoveUnusedDefinition(Edit):
 
     def _goes_along(self, file: CxxFile, block: Definition) -> bool:
         return bool(self.comments) and is_known_comment(file.data[block.start : block.end], self.comments)
+
+
+def _used_by_one_another(file: CxxFile, found: Sequence[_Found]) -> tuple[list[_Found], dict[CxxPlace, int]]:
+    """Those of some definitions that nothing uses but one another; for the others, the line of a use."""
+    gone, used = list(found), dict[CxxPlace, int]()
+    while True:
+        things = [thing for one in gone for thing in one.all]
+        lines = {one.place: _first_use(file, one.brings, things) for one in gone}
+        used.update((place, line) for place, line in lines.items() if line)
+        if not any(lines.values()):
+            return gone, used
+        gone = [one for one in gone if not lines[one.place]]
 
 
 def _beside(file: CxxFile, things: Sequence[Definition]) -> tuple[Definition, ...]:

@@ -25,7 +25,7 @@ from patchstack.source.text import (
 )
 
 _MOST = 60
-"""Letters of a comment that are told."""
+"""Letters of a comment that are told: of a longer one its beginning and its end, where somebody adds a line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class ReplaceDefinition(CxxEdit):
         kept = {*self.own_comments, *(words for _, words in comments_of(self.fragment.text))}
         above = line_number(data, hit.start) - 1
         lost = [(above + line, words) for line, words in comments_of(data[hit.start : hit.end]) if words not in kept]
-        told = [f"line {line} ({words if len(words) <= _MOST else words[:_MOST] + '...'})" for line, words in lost[:3]]
+        told = [f"line {line} ({_shortened(words)})" for line, words in lost[:3]]
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         return f"comments that go with what it replaces: {', '.join(told)}{more}" if lost else ""
 
@@ -133,3 +133,7 @@ class ReplaceDefinition(CxxEdit):
         if Counter(map(identity, named(after))) != Counter([*kept, *adds]):
             return "the replacement would change what is around it"
         return ""
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= _MOST else f"{words[: _MOST // 2]}...{words[-_MOST // 2 :]}"

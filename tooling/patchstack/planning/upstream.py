@@ -95,9 +95,23 @@ def lacking(requirement: Requirement, tree: Tree) -> str:
     data = tree.read(requirement.path)
     if data is None:
         return requirement.path
-    if requirement.defines and not _defines(data, requirement.path, requirement.defines):
+    if requirement.defines and not _is_seen(data, requirement.path, requirement.defines, tree):
         return f"{requirement.defines} in {requirement.path}"
     return ""
+
+
+def _is_seen(data: bytes, path: str, name: str, tree: Tree) -> bool:
+    """Whether a file defines a name, or a file of its folder that it includes: upstream splits files."""
+    if _defines(data, path, name):
+        return True
+    folder = path.rpartition("/")[0]
+    includes = () if path.endswith(".py") else parse_cxx(data).includes
+    for line in includes:
+        beside = f"{folder}/{line.path.rpartition('/')[2]}"
+        text = tree.read(beside) if f"/{beside}".endswith(f"/{line.path}") and beside != path else None
+        if text is not None and _defines(text, beside, name):
+            return True
+    return False
 
 
 def _defines(data: bytes, path: str, name: str) -> bool:
