@@ -56,7 +56,7 @@ def that_keep(*what: Keeps) -> tuple[str, ...]:
 
 def test_a_cache_that_is_mounted_noexec_is_the_cause_and_no_kernel_is_charged(lab: StackLab, tmp_path: Path) -> None:
     loading = that_keep(Keeps.PROGRAMS)
-    assert set(loading) == {"metal-run", "host-run", "test-mps", "apple-kernels", "bench"}
+    assert set(loading) == {"metal-run", "host-run", "op-run", "test-mps", "apple-kernels", "bench"}
     done = run_with_mount(tmp_path, "noexec", command(*loading, "fc-window"), cwd=lab.path, env=environment(tmp_path))
     gates = gates_of(done)
     assert {name: gate["verdict"] for name, gate in gates.items() if name != "fc-window"} == dict.fromkeys(

@@ -73,6 +73,7 @@ def test_without_torch_what_can_run_runs_and_the_rest_says_what_to_type(bare: Ba
         "host-check": "not run",
         "host-run": "not run",
         "test-mps": "not run",
+        "op-run": "not run",
         "fc-window": "passed",
         "c-shim": "passed",
         "apple-kernels": "not run",

@@ -1,4 +1,4 @@
-"""An option that README, a help text or a message names exists, in the command that it is named for."""
+"""An option that the documentation, a help text or a message names exists, in the command that it is named for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from patchstack.cli.main import command as apply_stack
 from stackproof.cli.main import command as validate_stack
 
 ROOT = Path(__file__).resolve().parents[3]
+DOCUMENTATION = "\n".join(
+    page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+)
 FOLDERS = {"tooling": apply_stack, "validate": validate_stack}
 OPTION = re.compile(r"(?<![\w-])(?<!var\()--[a-z][a-z0-9-]*[a-z0-9](?![\w:-])")  # not the variables of CSS
 PROGRAM = re.compile(r"\b(?:apply-stack|validate-stack|git|ghstack|gh|pip|python|apt-get|xcode-select)\b")
@@ -95,9 +98,9 @@ def test_an_option_that_a_message_or_a_help_text_names_exists(folder: str) -> No
     assert not missing
 
 
-def test_an_option_that_the_readme_names_exists() -> None:
+def test_an_option_that_the_documentation_names_exists() -> None:
     both = COMMANDS["apply-stack"] | COMMANDS["validate-stack"]
-    assert unknown_in((ROOT / "README.md").read_text(encoding="utf-8"), both, set()) == []
+    assert unknown_in(DOCUMENTATION, both, set()) == []
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,6 @@ def test_a_missing_option_is_seen(text: str, missing: list[str]) -> None:
     assert unknown_in(text, COMMANDS["apply-stack"], set()) == missing
 
 
-def test_the_readme_lists_every_option_of_apply_stack() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_documentation_lists_every_option_of_apply_stack() -> None:
     named = {option for option in COMMANDS["apply-stack"] if option.startswith("--")} - {"--help", "--version"}
-    assert sorted(option for option in named if option not in readme) == []
+    assert sorted(option for option in named if option not in DOCUMENTATION) == []

@@ -239,9 +239,6 @@ def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -
     assert result.verdict is Verdict.PASSED
     notes = {finding.rule: finding.message for finding in result.findings}
     assert "has no threads, which Metal refuses (as before the stack)" in notes["empty-grid"]
-    assert "empty batch" in notes["behaviour"]
-    whole = stack.judge(HostRunGate(), kinds=["values"])
-    assert 0 < whole.cases - result.cases < whole.cases / 5
     own = stack.judge(HostRunGate(), lab.head, kinds=["values"])
     assert own.verdict is Verdict.FAILED
     assert "empty-grid" in {finding.rule for finding in own.findings if finding.fails}

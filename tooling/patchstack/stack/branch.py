@@ -14,6 +14,7 @@ from patchstack.stack.record import Made
 from patchstack.stack.refs import Refs
 
 _SHOWN = 5
+_REFRESH = "apply-stack refresh --series FOLDER (takes them into the series); "
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Branch:
         own: its commits that the tool made (or that ghstack rewrote from such), top first.
         foreign: its other commits that are not upstream's, top first.
         upstream: tips of upstream's branches.
+        was_made: the tool made commits for this branch before; what it holds may be these, amended.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Branch:
     own: tuple[Commit, ...] = ()
     foreign: tuple[Commit, ...] = ()
     upstream: tuple[GitCommitHash, ...] = ()
+    was_made: bool = False
 
     @property
     def ref(self) -> str:
@@ -52,8 +55,8 @@ class Branch:
             f"the branch holds {len(self.foreign)} commit(s) that apply-stack did not make; nothing was written",
             where=self.name,
             found=shown + more,
-            next_command="apply-stack refresh, which takes them into the series; or --branch NAME; or --force, "
-            "which drops them (refs/apply-stack/backup/... keeps the old tip)",
+            next_command=f"{_REFRESH if self.was_made else ''}--branch NAME, or --force (drops them,"
+            " refs/apply-stack/backup/... keeps the old tip)",
         )
 
 
@@ -81,7 +84,7 @@ def read_branch(repository: Repository, refs: Refs, onto: GitCommitHash, made: S
     if others and own:
         below = _bases_kept_elsewhere(repository, refs, upstream, bases)
         others = [commit for commit in others if commit.hash not in below]
-    return Branch(refs.name, refs.tip, tuple(own), tuple(others), tuple(refs.upstream))
+    return Branch(refs.name, refs.tip, tuple(own), tuple(others), tuple(refs.upstream), was_made=bool(made))
 
 
 def _bases_kept_elsewhere(

@@ -13,6 +13,9 @@ from pathlib import Path
 from patchstack.errors import PatchstackError
 from stackproof.host.symbols import readable
 
+LACKING = "stand-in device: there is no "
+"""What a call of such a function says before the name."""
+
 _SYMTAB, _DYNSYM = 2, 11
 _UNDEFINED, _GLOBAL, _WEAK = 0, 1, 2
 _OURS = re.compile(r"_ZN?K?(2at|3c10|5torch)")
@@ -47,7 +50,7 @@ _HEAD = (
     "#define LACKS(NUMBER, SYMBOL, NAME) \\",
     '  extern "C" __attribute__((visibility("default"))) void standin_lacks_##NUMBER() __asm__(SYMBOL); \\',
     "  void standin_lacks_##NUMBER() { \\",
-    '    TORCH_CHECK(false, "stand-in device: there is no ", NAME); \\',
+    f'    TORCH_CHECK(false, "{LACKING}", NAME); \\',
     "  }",
 )
 

@@ -19,6 +19,7 @@ from stackproof.host.below import BelowHost, case_of, crash_of
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import NAME as CHECK
 from stackproof.host.check import stack_of
+from stackproof.host.missing import LACKING
 from stackproof.host.outcomes import Outcome, run_scenarios
 from stackproof.host.scenarios import DETERMINISTIC, HostProof, Scenario, host_proof_for
 from stackproof.host.torches import not_of_the_stack, unsuited
@@ -119,8 +120,13 @@ def _not_reached(counts: Launches, build: DeviceBuild, proofs: Sequence[HostProo
 
 def not_loaded(answer: Ran) -> str:
     """What the device lacks, empty where it could be loaded."""
-    messages = [finding.message for finding in answer.findings if finding.rule == NOT_LOADED]
-    return messages[0].rpartition("undefined symbol: ")[2] if messages else ""
+    for finding in answer.findings:
+        if finding.rule == NOT_LOADED:
+            return finding.message.rpartition("undefined symbol: ")[2]
+        if LACKING in finding.message:
+            return finding.message.partition(LACKING)[2]
+    problems = [problem for case in answer.cases for problem in case.problems if LACKING in problem]
+    return problems[0].partition(LACKING)[2] if problems else ""
 
 
 def why_not_here() -> str:

@@ -4,6 +4,10 @@
 #include <ATen/native/mps/OperationUtils.h>
 #include <ATen/ops/empty_like.h>
 #include <deque>
+#if __has_include(<c10/core/CachingDeviceAllocator.h>)
+#include <c10/core/CachingDeviceAllocator.h>
+#define STANDIN_DEVICE_ALLOCATOR
+#endif
 #include "objects.h"
 
 namespace at::mps {
@@ -24,6 +28,14 @@ struct Interface final : IMPSAllocator {
   DeleterFnPtr raw_deleter() const { return c10::GetAllocator(kMPS)->raw_deleter(); }
   void copy_data(void* to, const void* from, size_t bytes) const { c10::GetAllocator(kMPS)->copy_data(to, from, bytes); }
   void emptyCache() const {}
+#ifdef STANDIN_DEVICE_ALLOCATOR
+  bool initialized() { return true; }
+  void emptyCache(c10::MempoolId_t pool) {}
+  void recordStream(const c10::DataPtr& ptr, c10::Stream stream) {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex device) {}
+  void resetPeakStats(c10::DeviceIndex device) {}
+#endif
   void freeInactiveBuffers() const {}
   ssize_t getUnalignedBufferSize(const void* ptr) const { return ((const StandinBuffer*)ptr)->bytes; }
   IntArrayRef getBufferShape(const void* ptr) const { auto at = shapes_.find(ptr); return at == shapes_.end() ? IntArrayRef() : at->second; }
@@ -58,9 +70,13 @@ struct Interface final : IMPSAllocator {
   std::deque<StandinBuffer*> freed_;
 };
 } // namespace
+// Older trees have the first, newer ones the second.
 IMPSAllocator* getIMPSAllocator(bool shared) {
   static auto* const one = new Interface;
   return one;
+}
+IMPSAllocator* getIMPSAllocator() {
+  return getIMPSAllocator(true);
 }
 } // namespace at::mps
 

@@ -10,6 +10,9 @@ void renorm_out_mps(const Tensor& self, const Scalar& p, int64_t dim, const Scal
     }
   }
   const Tensor norms = at::linalg_vector_norm(self, p.toDouble(), others, /*keepdim=*/true);
+  if (norms.numel() == 0) {
+    return;
+  }
   const Tensor factors = at::empty(norms.sizes(), norms.options());
   const auto kernel = "renorm_" + scalarToMetalTypeString(norms);
   auto pipeline = lib.getPipelineStateForFunc(kernel);
