@@ -6,18 +6,23 @@ APPLIER := $(VENV)/.applier-installed
 EVERYTHING := $(VENV)/.everything-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 JOBS ?= auto
+# What pytest selects by marker; nothing selects everything.
+TESTS ?= not exhaustive
 
 # Another torch than the tests', for the one that needs it: outside the repository, since it is several GB.
 OTHER_TORCH ?= 2.14.1
 OTHER_VENV ?= $(HOME)/.cache/patchstack-torch-$(OTHER_TORCH)
 
-.PHONY: apply test check types lint references other-torch clean
+.PHONY: apply test test-all check types lint references other-torch clean
 
 apply: $(APPLIER)
 	$(BIN)/apply-stack --onto main --reference 2.11
 
 test: check references
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "$(TESTS)"
+
+test-all:
+	$(MAKE) test TESTS=
 
 check: lint types
 

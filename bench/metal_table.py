@@ -26,7 +26,8 @@ Nothing here was run by Apple's compiler.
 - accepted: the kernel on the near side of the rule's border type-checks.
 - refused: the kernel on the far side is an error; `-` where the feature has no far side.
 - executed: the near side is compiled for a host; `not run` where only a GPU has what it takes.
-- sections are those of the Metal Shading Language specification, version 3.2.
+- sections are those of the Metal Shading Language specification, version 3.2; the numbers are from memory, no copy was
+  at hand to check them.
 """
 
 

@@ -14,7 +14,7 @@ from perturbations.kinds import HEADER, HOST, METAL, Files
 from perturbations.verdict import files_of, idle_holder, says
 from shared_inputs import upstream_tree
 
-pytestmark = pytest.mark.needs_reference
+pytestmark = [pytest.mark.exhaustive, pytest.mark.needs_reference]
 
 TREES = (
     "2026-04-before",

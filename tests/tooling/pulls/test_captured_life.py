@@ -115,6 +115,7 @@ def _kill_at(author: Author, words: Sequence[str], moment: float) -> None:
     author.lab.warm.wait()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", ["capture", "refresh"])
 def test_a_run_that_is_killed_leaves_the_series_as_it_was_or_complete(author: Author, command: str) -> None:
     author.run("capture", "main..work~1" if command == "capture" else "main..work")

@@ -186,6 +186,7 @@ def assert_found(stack: Any, seeded: Fault) -> None:
     assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_seeded_fault_fails_and_is_named(stack_below: Any, fault: str) -> None:
     assert_found(stack_below, FAULTS[fault])
@@ -244,6 +245,7 @@ def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -
     assert "empty-grid" in {finding.rule for finding in own.findings if finding.fails}
 
 
+@pytest.mark.exhaustive
 def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any) -> None:
     lab = with_fault(stack, LOOP_2D, ROW_CRASHES, METAL_FILE)
     result = lab.judge(HostRunGate(), kinds=["values"])

@@ -17,7 +17,12 @@ from stackproof.host.clang import find_clang
 from stackproof.host.headers import prepare_headers
 from stackproof.host.stack import OPERATIONS, HostStack
 
-pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow, pytest.mark.needs_reference]
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.usefixtures("compiler"),
+    pytest.mark.slow,
+    pytest.mark.needs_reference,
+]
 
 CHECKED = (
     "AdaptivePooling", "BitwiseOps", "Bucketization", "CrossKernel", "FusedAdamKernel", "FusedAdamWKernel",

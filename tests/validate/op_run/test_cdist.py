@@ -12,7 +12,12 @@ from stackproof.op_run.gate import OpRunGate
 
 KERNELS = "aten/src/ATen/native/mps/kernels/CdistBackward.metal"
 HOST = "aten/src/ATen/native/mps/operations/CdistBackward.mm"
-pytestmark = [pytest.mark.slow, pytest.mark.needs_reference, pytest.mark.usefixtures("compiler")]
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.slow,
+    pytest.mark.needs_reference,
+    pytest.mark.usefixtures("compiler"),
+]
 
 
 @pytest.fixture(scope="module")
