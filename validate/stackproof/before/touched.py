@@ -7,6 +7,7 @@ much than too little.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -68,18 +69,14 @@ class Touched:
         head: the tree with the stack.
         changed: paths that differ between them.
         cache: where sources are written to, to be preprocessed.
-        hooks_touch: whether a host function is touched by statements that were only put into it; without that, what a
-            finding says has to be the same to the last number before it is the base's.
     """
 
-    def __init__(
-        self, base: Tree, head: Tree, changed: Iterable[str], cache: Path, *, hooks_touch: bool = True
-    ) -> None:
+    def __init__(self, base: Tree, head: Tree, changed: Iterable[str], cache: Path) -> None:
         self.base = base
         self.head = head
         self._changed = tuple(path for path in changed if path.endswith(CXX_SUFFIXES))
         self._cache = cache
-        self._hooks_touch = hooks_touch
+        self._hooks_touch = True
         self._kept: dict[tuple[str, ...], Any] = {}
 
     @classmethod
@@ -91,8 +88,13 @@ class Touched:
 
     @cached_property
     def but_for_hooks(self) -> Touched:
-        """The same, of which statements that were only put into a host function touch nothing."""
-        return Touched(self.base, self.head, self._changed, self._cache, hooks_touch=False)
+        """The same, of which statements that were only put into a host function touch nothing.
+
+        A finding then has to be the same to the last number before it is the base's.
+        """
+        other = copy.copy(self)  # what was read of the trees serves both
+        other._hooks_touch = False
+        return other
 
     def kernel(self, source: str, host_name: str) -> bool:
         """Whether the stack touches a kernel, what it is made of, or a host function that launches it.
@@ -105,7 +107,8 @@ class Touched:
         if then is None or then != now:
             return True
         own: bool = self._once(("kernel", source, now[0]), lambda: _differ(*self._kernels(source), [now[0]]))
-        return own or bool(self._once(("launch", source, host_name), lambda: self._launch(source, host_name)))
+        launch = ("launch", source, host_name, *self._rule)
+        return own or bool(self._once(launch, lambda: self._launch(source, host_name)))
 
     def launches(self, op: str) -> bool:
         """Whether the stack touches an op, or any kernel whose host name begins with that of the op."""
@@ -124,7 +127,7 @@ class Touched:
 
     def op(self, op: str) -> bool:
         """Whether the stack touches the MPS function of an op, or anything that it is made of."""
-        return bool(self._once(("op", op), lambda: self._op(op)))
+        return bool(self._once(("op", op, *self._rule), lambda: self._op(op)))
 
     def _op(self, op: str) -> bool:
         then, now = (functions.get(op) for functions in self._functions)
@@ -154,9 +157,13 @@ class Touched:
             if any(one in host[1].named for one in functions)
         )
 
-    @cached_property
+    @property
     def _functions(self) -> tuple[dict[str, frozenset[str]], ...]:
         """By op, the names of its MPS functions, of both trees."""
+        found: tuple[dict[str, frozenset[str]], ...] = self._once(("functions",), self._read_functions)
+        return found
+
+    def _read_functions(self) -> tuple[dict[str, frozenset[str]], ...]:
         sides = []
         for tree in (self.base, self.head):
             found: dict[str, set[str]] = {}
@@ -200,6 +207,10 @@ class Touched:
             lambda: tuple(_instances(tree, source, self._cache) for tree in (self.base, self.head)),
         )
         return found
+
+    @property
+    def _rule(self) -> tuple[str, ...]:
+        return () if self._hooks_touch else ("but for hooks",)
 
     def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
         if key not in self._kept:
