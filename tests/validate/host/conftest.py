@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from skips import lacks
+from host_compiler import compiler
 from stack_lab import StackLab, applied
-from stackproof.host.clang import find_clang
-from stackproof.metal.errors import ToolchainError
+
+__all__ = ["compiler"]
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +24,3 @@ def stack_below(stack: StackLab) -> StackLab:
     """The same without its last change, which divides the work of the backward otherwise."""
     below = stack.repository.commit(f"{stack.head}^").hash
     return StackLab(stack.path, stack.repository, stack.base, below)
-
-
-@pytest.fixture(scope="session")
-def compiler() -> None:
-    """Skips where no host file can be compiled."""
-    try:
-        find_clang()
-    except ToolchainError as error:
-        pytest.skip(lacks(error.problem, error.next_command))

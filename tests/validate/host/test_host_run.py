@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from stack_lab import HOST_FILE, METAL_FILE, StackLab
-from stackproof.host.run import LIMITS, HostRunGate
+from stackproof.host.collected import LIMITS
+from stackproof.host.run import HostRunGate
 from stackproof.model import Verdict
 
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]

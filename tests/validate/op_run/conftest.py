@@ -1,18 +1,5 @@
 """What the tests of op-run need of the machine."""
 
-from __future__ import annotations
+from host_compiler import compiler
 
-import pytest
-
-from skips import lacks
-from stackproof.host.clang import find_clang
-from stackproof.metal.errors import ToolchainError
-
-
-@pytest.fixture(scope="session")
-def compiler() -> None:
-    """Skips where no host file can be compiled."""
-    try:
-        find_clang()
-    except ToolchainError as error:
-        pytest.skip(lacks(error.problem, error.next_command))
+__all__ = ["compiler"]

@@ -9,48 +9,28 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import torch
 
 from patchstack.errors import PatchstackError
 from stackproof.host.alerts import quiet_as_below
-from stackproof.host.below import BelowHost, case_of, crash_of
+from stackproof.host.below import BelowHost
 from stackproof.host.build import DeviceBuild, build_device
 from stackproof.host.check import NAME as CHECK
 from stackproof.host.check import stack_of
+from stackproof.host.collected import Collected, failed_early, not_run
 from stackproof.host.missing import LACKING
-from stackproof.host.outcomes import Outcome, run_scenarios
+from stackproof.host.outcomes import run_scenarios
 from stackproof.host.scenarios import DETERMINISTIC, HostProof, Scenario, host_proof_for
 from stackproof.host.torches import not_of_the_stack, unsuited
 from stackproof.host.watched import fallback_findings
 from stackproof.host.worker import NOT_LOADED, Ran
-from stackproof.launches import DETAIL, Launches, looked_at, never_launched
+from stackproof.launches import Launches, never_launched
 from stackproof.metal.errors import CompileError, ToolchainError
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops.selection import named_ops
 
 NAME = "host-run"
-ERROR_UNIT = "epsilon of the dtype"
-LIMITS = (
-    "Kernels and host functions ran on this machine's CPU on a stand-in device: no Metal, no Apple GPU, no macOS.",
-    f"The host functions were compiled against the installed torch {torch.__version__}, not in a build of their tree.",
-    "Commands run at once and in order: what depends on a queue that runs later, or on another stream, is not shown.",
-    "Ops that the stack does not implement ran on the CPU.",
-)
-
-
-@dataclass
-class _Collected:
-    """What has come in so far."""
-
-    cases: int = 0
-    failed: int = 0
-    launches: int = 0
-    counts: Launches = field(default_factory=Launches)
-    worst: float | None = None
-    findings: list[Finding] = field(default_factory=list)
-    rows: list[dict[str, object]] = field(default_factory=list)
 
 
 class HostRunGate:
@@ -68,14 +48,14 @@ class HostRunGate:
         started = time.monotonic()
         reason = why_not_here()
         if reason:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+            return not_run(NAME, reason)
         ops = named_ops(context.options)
         kinds = context.options.get("kinds")
         proofs = [proof for op in ops if (proof := host_proof_for(op)) is not None]
         scenarios = [one for proof in proofs for one in proof.scenarios() if kinds is None or one.kind in kinds]
         if not scenarios:
             reason = f"nothing is known to run for {', '.join(ops)}"
-            return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+            return not_run(NAME, reason)
         stack = stack_of(context)
         quiet = quiet_as_below(stack)
         notes = [_no_alert(one) for one in scenarios if one.kind == DETERMINISTIC and one.op in quiet]
@@ -84,31 +64,31 @@ class HostRunGate:
             context.progress(0, len(scenarios), "compile the stand-in device")
             build = build_device(stack, context.cache / NAME, jobs=context.jobs)
         except ToolchainError as error:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
+            return not_run(NAME, str(error))
         except CompileError as error:
             reason = not_of_the_stack(error, stack, context.cache / CHECK)
             if reason:
-                return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-            return _failed(Finding(error.problem, *_place(error.where), rule="compile"), started)
+                return not_run(NAME, reason)
+            return failed_early(NAME, Finding(error.problem, *_place(error.where), rule="compile"), started)
         except PatchstackError as error:
-            return _failed(Finding(str(error), path=error.where, rule="build"), started)
+            return failed_early(NAME, Finding(str(error), path=error.where, rule="build"), started)
         foreign = _of_another_schema(build, ops)
         scenarios = [one for one in scenarios if one.op not in foreign]
         if not scenarios:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=unsuited("; ".join(build.left_out), stack), limits=LIMITS)
+            return not_run(NAME, unsuited("; ".join(build.left_out), stack))
         ops = tuple(op for op in ops if op not in foreign)
-        collected = _Collected(findings=[*_unregistered(build, ops), *notes])
+        collected = Collected(findings=[*_unregistered(build, ops), *notes])
         outcomes = []
         for scenario, outcome in run_scenarios(scenarios, build, context.jobs, context.progress):
             if outcome.ran and (lacking := not_loaded(outcome.ran)):
-                return GateResult(NAME, Verdict.NOT_RUN, reason=f"the stand-in device lacks {lacking}", limits=LIMITS)
+                return not_run(NAME, f"the stand-in device lacks {lacking}")
             outcomes.append((scenario, outcome))
         for scenario, outcome in BelowHost(context, stack).noted(outcomes):
-            _collect(collected, scenario, outcome)
+            collected.add(scenario, outcome)
         collected.findings += fallback_findings(collected.counts, stack, build, context.options)
         if kinds is None and not any(finding.rule == "crash" for finding in collected.findings):
             collected.findings += _not_reached(collected.counts, build, proofs, all_ops=len(proofs) == len(ops))
-        return _result(collected, build, started)
+        return collected.result(NAME, build, started)
 
 
 def _not_reached(counts: Launches, build: DeviceBuild, proofs: Sequence[HostProof], *, all_ops: bool) -> list[Finding]:
@@ -163,78 +143,3 @@ def _names(overloads: Sequence[str]) -> set[str]:
 def _no_alert(scenario: Scenario) -> Finding:
     text = f"{scenario.op}: no alert for algorithms that are not deterministic, as below the stack"
     return Finding(text, rule="no-alert", fails=False)
-
-
-def _collect(collected: _Collected, scenario: Scenario, outcome: Outcome) -> None:
-    collected.cases += len(outcome.crashes)
-    collected.failed += len(outcome.crashes)
-    collected.findings += [crash_of(scenario, crash) for crash in outcome.crashes]
-    answer = outcome.ran
-    if answer is None:
-        return
-    failed = [case for case in answer.cases if case.problems]
-    raised = any(finding.rule == "raised" and finding.fails for finding in answer.findings)
-    collected.cases += len(answer.cases) + raised
-    collected.failed += len(failed) + raised
-    collected.launches += answer.launches
-    collected.counts.add(answer.counts)
-    errors = [case.error for case in answer.cases if case.error is not None]
-    if errors:
-        collected.worst = max(errors) if collected.worst is None else max(collected.worst, *errors)
-    collected.findings += answer.findings
-    if failed:
-        collected.findings.append(case_of(scenario, failed[0], len(answer.cases), len(failed)))
-    collected.rows.append(
-        {
-            "scenario": scenario.label,
-            "op": scenario.op,
-            "kind": scenario.kind,
-            "cases": len(answer.cases),
-            "failed": len(failed),
-            "worst_error": max(errors, default=None),
-            "launches": answer.launches,
-            "seconds": round(answer.seconds, 2),
-        }
-    )
-
-
-def _failed(finding: Finding, started: float) -> GateResult:
-    seconds = time.monotonic() - started
-    return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=LIMITS)
-
-
-def merged(findings: Sequence[Finding]) -> list[Finding]:
-    """Each rule at each place once, with the number of the others."""
-    groups: dict[tuple[str, str, int, str, bool], list[Finding]] = {}
-    for one in findings:
-        subject = "" if one.line else one.message.partition(":")[0]
-        groups.setdefault((one.rule, one.path, one.line, subject, one.fails), []).append(one)
-    merged = []
-    for (rule, path, line, _subject, _fails), group in groups.items():
-        first = group[0]
-        more = f" ({len(group) - 1} more like it)" if len(group) > 1 else ""
-        merged.append(Finding(first.message + more, path, line, rule, first.fails, first.details))
-    return merged
-
-
-def _result(collected: _Collected, build: DeviceBuild, started: float) -> GateResult:
-    findings = merged(collected.findings)
-    fails = collected.failed > 0 or any(finding.fails for finding in findings)
-    failed = max(collected.failed, int(fails))
-    return GateResult(
-        NAME,
-        Verdict.FAILED if fails or not collected.cases else Verdict.PASSED,
-        cases=max(collected.cases, failed),
-        failed=failed,
-        worst_error=collected.worst,
-        seconds=time.monotonic() - started,
-        findings=findings,
-        details={
-            "error_unit": ERROR_UNIT,
-            "scenarios": sorted(collected.rows, key=lambda row: str(row["scenario"])),
-            "launches": collected.launches,
-            "ops": list(build.ops),
-            DETAIL: looked_at(collected.counts, dict(build.brought), build.ops),
-        },
-        limits=LIMITS,
-    )
