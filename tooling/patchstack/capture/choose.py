@@ -183,6 +183,11 @@ def _schemas(text: bytes) -> dict[str, str]:
     return {m[2].decode(errors="replace"): m[1].decode(errors="replace") for m in _SCHEMA.finditer(text)}
 
 
+def is_shim(path: str) -> bool:
+    """Whether torchgen makes a file from others."""
+    return path.startswith(f"{HEADER_FOLDER}/")
+
+
 def shim_choice(tree: Tree, change: FileChange) -> Choice | None:
     """The regeneration of a C-shim header, where the tree's torchgen makes just what the commit has.
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchstack.capture.choose import choose, schema_notes, shim_choice
+from patchstack.capture.choose import choose, is_shim, schema_notes, shim_choice
 from patchstack.capture.commits import changed_lines, read_range
 from patchstack.capture.compose import Composer, unique_titles
 from patchstack.capture.derive import identity_of, markers_of, needs_of, requirements_of
 from patchstack.capture.folder import draft, publish, require_own
 from patchstack.capture.model import Captured, CaptureError, Choice, FileChange, Source
-from patchstack.cshim import HEADER_FOLDER
 from patchstack.errors import UsageError
 from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning import plan_stack
@@ -91,7 +90,7 @@ def _captured(
 
 def choices_for(repository: Repository, tree: Tree, source: Source) -> Iterator[Choice]:
     """Edits for all files of a commit; headers that torchgen makes come last, since it reads the others."""
-    shims = [change for change in source.files if change.path.startswith(f"{HEADER_FOLDER}/")]
+    shims = [change for change in source.files if is_shim(change.path)]
     for change in source.files:
         if change not in shims:
             yield from choose(tree, change, _lines(repository, change))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from patchstack.capture.choose import is_shim
 from patchstack.capture.commits import changed_lines, read_commit, read_range
 from patchstack.capture.compose import Composer
 from patchstack.capture.derive import identity_of, markers_of, requirements_of
@@ -223,18 +224,12 @@ def _fresh_texts(
 def _recapture(
     work: _Work, composer: Composer, change: str, file: FileChange, source: Source, tree: Tree, onto: Tree
 ) -> None:
-    if _is_shim(file.path):
-        tree = tree.with_files({other.path: other.after for other in source.files if not _is_shim(other.path)})
+    if is_shim(file.path):
+        tree = tree.with_files({other.path: other.after for other in source.files if not is_shim(other.path)})
     alone = Source(source.commit, source.title, source.body, source.co_authors, (file,))
     choices = tuple(choices_for(work.repository, tree, alone))
     composer.add_bases({choice.edit.path: blob for choice in choices if (blob := onto.blob_hash(choice.edit.path))})
     composer.add_edits(change, choices)
-
-
-def _is_shim(path: str) -> bool:
-    from patchstack.cshim import HEADER_FOLDER
-
-    return path.startswith(f"{HEADER_FOLDER}/")
 
 
 def _require_unedited(work: _Work, change: Change) -> None:

@@ -107,16 +107,16 @@ def command(
         files=ReportFiles(json, junit, html, bench_out),
         today=today.date() if today else None,
         parts=prove.Parts(
-            _listed(ops), match, small, _run_modes(run_modes), kinds=_listed(kinds), patterns=_listed(tests)
+            ops=prove.listed(ops),
+            match=match,
+            small=small,
+            run_modes=_run_modes(run_modes),
+            kinds=prove.listed(kinds),
+            patterns=prove.listed(tests),
         ),
         **plain,
     )
     sys.exit(prove.prove(request))
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    """What a comma-separated list has."""
-    return tuple(one.strip() for one in (text or "").split(",") if one.strip())
 
 
 def _run_modes(text: str | None) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _run_modes(text: str | None) -> tuple[str, ...]:
     Raises:
         UsageError: one of them does not exist.
     """
-    named = _listed(text)
+    named = prove.listed(text)
     for name in named:
         if name not in RUN_MODES:
             raise UsageError(f"no run mode '{name}'", expected=f"some of {', '.join(RUN_MODES)}")

@@ -255,13 +255,18 @@ def _ran(results: Sequence[GateResult]) -> set[str]:
     return {result.name for result in results if result.verdict is not Verdict.NOT_RUN}
 
 
+def listed(text: str | None) -> tuple[str, ...]:
+    """What a comma-separated list has."""
+    return tuple(one.strip() for one in (text or "").split(",") if one.strip())
+
+
 def names(text: str | None) -> tuple[str, ...]:
     """The gates in a comma-separated list.
 
     Raises:
         UsageError: one of them does not exist.
     """
-    named = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    named = listed(text)
     known = [entry.name for entry in GATES]
     for name in named:
         if name not in known:

@@ -16,8 +16,7 @@ from stackproof.metal.errors import RewriteError
 from stackproof.metal.model import Parameter, ParameterKind
 from stackproof.metal.tokens import Edit, TokenStream
 
-# Order of `enum attribute` in runtime/runtime.h; the aliases are Metal's own.
-ATTRIBUTE_SLOTS = (
+POSITIONS = (
     "thread_position_in_grid",
     "threadgroup_position_in_grid",
     "thread_position_in_threadgroup",
@@ -26,6 +25,11 @@ ATTRIBUTE_SLOTS = (
     "threadgroups_per_grid",
     "threads_per_grid",
     "grid_origin",
+)
+"""Attributes that may have up to three dimensions."""
+# Order of `enum attribute` in runtime/runtime.h; the aliases are Metal's own.
+ATTRIBUTE_SLOTS = (
+    *POSITIONS,
     "thread_index_in_threadgroup",
     "thread_index_in_simdgroup",
     "simdgroup_index_in_threadgroup",

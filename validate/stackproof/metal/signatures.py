@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from stackproof.metal.declarations import Scope, declarator, statements
-from stackproof.metal.kernels import Declared, Kernel, KernelDeclaration
+from stackproof.metal.kernels import POSITIONS, Declared, Kernel, KernelDeclaration
 from stackproof.metal.model import Parameter, ParameterKind
 from stackproof.metal.tokens import TokenStream
 
@@ -21,16 +21,6 @@ Problem = tuple[str, int, str]
 # How many places of each kind a kernel has.
 _PLACES = {"buffer": 31, "threadgroup": 31, "texture": 128, "sampler": 16}
 _PLACE = re.compile(r"(buffer|threadgroup|texture|sampler)\((\d+)\)")
-_POSITIONS = (
-    "thread_position_in_grid",
-    "threadgroup_position_in_grid",
-    "thread_position_in_threadgroup",
-    "threads_per_threadgroup",
-    "dispatch_threads_per_threadgroup",
-    "threadgroups_per_grid",
-    "threads_per_grid",
-    "grid_origin",
-)
 # Attributes whose parameters have one type.
 _ALIKE = (
     ("thread_position_in_grid", "threads_per_grid"),
@@ -67,7 +57,7 @@ def declared_problems(declarations: Sequence[KernelDeclaration]) -> Iterator[Pro
 
 def _of_parameter(parameter: Declared, places: dict[str, Declared]) -> Iterator[tuple[int, str]]:
     name = parameter.name or parameter.text
-    given = [one for one in parameter.attributes if _PLACE.fullmatch(one) or one in _POSITIONS or _is_index(one)]
+    given = [one for one in parameter.attributes if _PLACE.fullmatch(one) or one in POSITIONS or _is_index(one)]
     if len(given) > 1:
         yield parameter.line, f"parameter {name} has {' and '.join(given)}, which exclude each other"
     optional = any(one.startswith("function_constant(") for one in parameter.attributes)
@@ -99,11 +89,11 @@ def type_problems(kernels: Sequence[Kernel], tokens: TokenStream) -> Iterator[Pr
                 continue
             written = _written_type(parameter, aliases)
             whole = _WHOLE.fullmatch(written)
-            if whole and (parameter.attribute in _POSITIONS or not whole[2]):
+            if whole and (parameter.attribute in POSITIONS or not whole[2]):
                 typed.setdefault(parameter.attribute, written)
             elif whole or _KNOWN.fullmatch(written):
                 takes = "ushort or uint" + (
-                    ", or vectors of 2 or 3 of them" if parameter.attribute in _POSITIONS else ""
+                    ", or vectors of 2 or 3 of them" if parameter.attribute in POSITIONS else ""
                 )
                 message = f"parameter {parameter.name} is {written}; {parameter.attribute} takes {takes}"
                 yield *place, f"kernel {kernel.declaration.simple_name}: {message}"
@@ -112,7 +102,7 @@ def type_problems(kernels: Sequence[Kernel], tokens: TokenStream) -> Iterator[Pr
 
 
 def _together(typed: dict[str, str]) -> Iterator[str]:
-    positions = {name: kind for name, kind in typed.items() if name in _POSITIONS}
+    positions = {name: kind for name, kind in typed.items() if name in POSITIONS}
     dimensions = defaultdict(list)
     for name, kind in positions.items():
         dimensions[kind.removeprefix("ushort").removeprefix("uint") or "1"].append(name)
