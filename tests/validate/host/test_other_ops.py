@@ -86,7 +86,6 @@ def test_a_test_file_that_the_stack_broke_fails_and_one_that_never_loaded_is_not
     assert "test/test_mps.py:1: AssertionError: not here" in result.findings[0].message
 
     lab = StackLab(renorm.path, renorm.repository, broken, broken)
-    files = ["aten/src/ATen/native/mps/operations/RenormKernel.mm"]
-    result = lab.judge(TestMpsGate(), ops=OPS, files=files, patterns=["renorm"])
+    result = lab.judge(TestMpsGate(), ops=OPS, patterns=["renorm"])
     assert result.verdict is Verdict.NOT_RUN
     assert "test/test_mps.py:1: AssertionError: not here" in result.reason

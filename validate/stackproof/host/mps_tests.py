@@ -58,7 +58,7 @@ _TIMEOUT_S = 300.0
 class TestMpsGate:
     """Implements :class:`stackproof.model.Gate`.
 
-    Options: ``series``, ``ops``, ``files`` as for host-run; ``patterns`` (parts of the names of the tests,
+    Options: ``series``, ``ops`` as for host-run; ``patterns`` (parts of the names of the tests,
     instead of those that follow from the stack), ``built`` (a built tree, on a Mac).
     """
 

@@ -37,7 +37,7 @@ class HostRunGate:
     """Implements :class:`stackproof.model.Gate`.
 
     Options: ``series`` (whose ops are run; the only one by default), ``ops`` (ops instead of those of a series),
-    ``files`` (host files instead of those that the stack touches), ``kinds`` (kinds of scenarios; all by default).
+    ``kinds`` (kinds of scenarios; all by default).
     """
 
     name = NAME
