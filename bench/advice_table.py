@@ -1,6 +1,6 @@
-"""Print the table of advice: in each situation of ``tests/advice.py``, what is advised, and how it ends when typed.
+"""Print the table of advice: each situation of ``tests/support/advice.py``, and how the advice ends when typed.
 
-    PYTHONPATH=tests python bench/advice_table.py > table.md
+    PYTHONPATH=tests/support python bench/advice_table.py > table.md
 
 The situations are small checkouts in a temporary folder; nothing is fetched from anywhere else.
 """

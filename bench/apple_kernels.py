@@ -20,11 +20,11 @@ from pathlib import Path
 from patchstack.cache import cache_dir, read_entry, write_entry
 from patchstack.errors import PatchstackError
 from patchstack.reference.progress import on_standard_error
-from stackproof.apple.build import AirSource, link_kernels, translation_digest
-from stackproof.apple.release import release_library
-from stackproof.metal.native import load_libm
-from stackproof.metal.toolchain import digest
-from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.engines.apple.build import AirSource, link_kernels, translation_digest
+from stackproof.engines.apple.release import release_library
+from stackproof.engines.metal.native import load_libm
+from stackproof.engines.metal.toolchain import digest
+from stackproof.engines.pool.tasks import Died, run_tasks
 
 _BATCH = 128
 

@@ -23,7 +23,7 @@ from patchstack.capture.choose import applied, choose
 from patchstack.capture.commits import changed_lines, read_commit
 from patchstack.capture.model import CaptureError
 from patchstack.edits.create_file import CreateFile
-from patchstack.git import GitCommitHash, Repository, Tree
+from patchstack.tree.git import GitCommitHash, Repository, Tree
 
 STRUCTURED = (".metal", ".mm", ".cpp", ".h", ".py", ".yaml")
 

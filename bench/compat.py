@@ -24,13 +24,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchstack.cshim import header_path
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.reference import build_reference
-from patchstack.torchgen_run import generate_c_shims
-from stackproof.compat import FcWindowGate
-from stackproof.compat.functions import FUNCTIONS_PATH
-from stackproof.cshim import CShimGate
+from patchstack.tree.c_shim import header_path
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.torchgen_run import generate_c_shims
+from stackproof.gates.c_shim.gate import CShimGate
+from stackproof.gates.common.functions import FUNCTIONS_PATH
+from stackproof.gates.fc_window.gate import FcWindowGate
 from stackproof.model import GateContext
 
 GATES = {"fc-window": FcWindowGate, "c-shim": CShimGate}

@@ -1,6 +1,7 @@
 """Time ``apply-stack drift`` on a synthetic upstream: many commits, few of which touch the series' files.
 
-    PYTHONPATH=tests python bench/drift.py [--reference 2.11] [--commits 2000] [--touching 40] [--runs 5] [--json FILE]
+    PYTHONPATH=tests/support python bench/drift.py [--reference 2.11] [--commits 2000] [--touching 40] [--runs 5]
+        [--json FILE]
 
 The history is written on top of a reference tree, in a throw-away clone, with the series of the distribution. Each
 touching commit appends a comment to one of the series' files, so that each makes another tree; one of them, another
@@ -24,8 +25,8 @@ from pathlib import Path
 
 from apply import Figures, run
 
-from patchstack.git import Repository, Tree
 from patchstack.reference import build_reference
+from patchstack.tree.git import Repository, Tree
 from upstream_history import synthetic_upstream, write_history
 
 HOST = "aten/src/ATen/native/mps/operations/GridSampler.mm"

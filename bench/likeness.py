@@ -16,11 +16,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from patchstack.edits.cxx_edit import cxx_pieces
-from patchstack.git import Repository, Tree
 from patchstack.planning.parts import LANDED, RENAMED, Part, likeness
 from patchstack.reference import build_reference
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.pieces import Piece, similarity
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.pieces import Piece, similarity
 
 KINDS = ("function", "struct", "class")
 SMALL = 60  # tokens

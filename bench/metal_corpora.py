@@ -21,9 +21,9 @@ from pathlib import Path
 
 from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError
-from stackproof.metal.build import Source
-from stackproof.metal.rules import REFUSED_BY_METAL, apply_rules
-from stackproof.metal.typecheck import check_source
+from stackproof.engines.metal.build import Source
+from stackproof.engines.metal.rules import REFUSED_BY_METAL, apply_rules
+from stackproof.engines.metal.typecheck import check_source
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Print the conformance table of the Metal front end, from the pairs of kernels that the tests check.
 
-PYTHONPATH=tests python bench/metal_table.py > docs/reference/metal.md
+PYTHONPATH=tests/support python bench/metal_table.py > docs/reference/metal.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PARTS = (
 )
 _HEAD = """# What the Metal front end accepts and refuses
 
-This file is made by `bench/metal_table.py` from `tests/metal_conformance.py`.
+This file is made by `bench/metal_table.py` from `tests/support/metal_conformance.py`.
 The tests check both sides of each row.
 The front end is Clang's C++ for OpenCL with headers and rules of this project.
 Nothing here was run by Apple's compiler.

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from patchstack.cache import cache_dir
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.reference import build_reference
-from stackproof.host.stack import OPERATIONS, HostFile
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from stackproof.engines.standin.stack import OPERATIONS, HostFile
+from stackproof.gates.op_run.gate import OpRunGate
 from stackproof.model import GateContext, GateResult
-from stackproof.op_run.gate import OpRunGate
 
 _COLUMNS = ("file", "ops", "cases", "dtypes", "worst error", "failures by rule", "verdict", "s")
 _IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")

@@ -3,9 +3,9 @@
     python bench/perturbations.py TREES [NAME ...] [--out FOLDER] [--no-compile]
 
 ``TREES`` is a folder with a script ``make-tree NAME DEST`` and a folder for each tree: upstream's own files of a
-moment, which this repository does not hold. The edits are those of ``tests/perturbations``, each on each tree. The top
-commit of each stack goes through ``metal-check`` and ``host-check`` against the tree without the edit. Where there is
-no stack, or it fails, the edited tree goes through them too: an edit that breaks the tree by itself shows nothing. What
+moment, which this repository does not hold. The edits are those of ``tests/support/perturbations``, each on each tree.
+The top commit of each stack goes through ``metal-check`` and ``host-check`` against the tree without the edit.
+Where there is no stack, or it fails, the edited tree goes through them too: an edit that breaks the tree by itself shows nothing. What
 a content came to is kept in ``--out`` and not compiled again. A tree that refuses the series unedited is left out.
 """
 
@@ -23,15 +23,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from patchstack.cache import cache_dir
-from patchstack.git import GitCommitHash, Repository, Tree
+from patchstack.tree.git import GitCommitHash, Repository, Tree
 from perturbations import KINDS, Kind, judge, perturbed
 from perturbations.kinds import Edited
 from perturbations.verdict import files_of
-from stackproof.gates import GATES
-from stackproof.metal.rules import CONSTANT_DATA
+from stackproof.engines.metal.rules import CONSTANT_DATA
+from stackproof.gates.table import GATES
 from stackproof.model import Gate, GateContext, Verdict
 
 SERIES = "grid_sampler"

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from patchstack.git import Repository
 from patchstack.pulls.remote import read_remote
+from patchstack.tree.git import Repository
 
 USERS = 200
 URL = "https://github.com/pytorch/pytorch/pull"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from patchstack.cache import cache_dir
 from patchstack.reference import build_reference
-from stackproof.metal.build import Source
-from stackproof.metal.gpu import compile_ptx
-from stackproof.metal_run.planned import planned_source
+from stackproof.engines.gpu import compile_ptx
+from stackproof.engines.metal.build import Source
 from stackproof.ops import proof_for
+from stackproof.ops.planned import planned_source
 
 OP = "grid_sampler_2d_backward"
 CHANGES = {"stack": "grid_sampler_fast_backward", "below": "grid_sampler_3d_backward"}

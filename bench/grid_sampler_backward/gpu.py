@@ -26,15 +26,15 @@ import torch
 from matrix import Checked, check
 
 from patchstack.errors import PatchstackError
-from stackproof.bench.passes import Kernels, case_of, scheme_of
-from stackproof.bench.rows import LAYOUTS, Row, all_rows
-from stackproof.bench.speed import Measured, speed_markdown
-from stackproof.bench.timing import Clock, clock_for
-from stackproof.metal.gpu import GpuLibrary, load_ptx
+from stackproof.engines.gpu import GpuLibrary, load_ptx
+from stackproof.engines.metal.struct_layout import StructTable
+from stackproof.gates.bench.speed import Measured, speed_markdown
+from stackproof.gates.bench.timing import Clock, clock_for
+from stackproof.ops.grid_sampler.bench.passes import Kernels, case_of, scheme_of
+from stackproof.ops.grid_sampler.bench.rows import LAYOUTS, Row, all_rows
 from stackproof.ops.grid_sampler.fast.division import choose, divisions
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.fast.passes import pass_of
-from stackproof.ops.struct_layout import StructTable
 
 AFTER, BEFORE, OWN = "stack", "change below", "PyTorch CUDA"
 TOOLS = ("memcheck", "racecheck")

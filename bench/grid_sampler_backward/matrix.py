@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from stackproof.bench.passes import Kernels
+from stackproof.ops.grid_sampler.bench.passes import Kernels
 from stackproof.ops.grid_sampler.families.model import params_layout
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
 from stackproof.ops.grid_sampler.fast.division import Division, divisions

@@ -24,9 +24,9 @@ import torch
 from loading import load_libraries
 from matrix import difference
 
-from stackproof.bench.passes import case_of
-from stackproof.bench.rows import PR_SHAPES, Row, pr_rows
-from stackproof.bench.timing import Timing, clock_for
+from stackproof.gates.bench.timing import Timing, clock_for
+from stackproof.ops.grid_sampler.bench.passes import case_of
+from stackproof.ops.grid_sampler.bench.rows import PR_SHAPES, Row, pr_rows
 from stackproof.ops.grid_sampler.families.model import METAL_NAMES
 from stackproof.ops.grid_sampler.fast.passes import Case, Library, Pass, bind
 
@@ -148,9 +148,9 @@ def build(folder: Path) -> int:
     from patchstack.cache import cache_dir
     from patchstack.errors import PatchstackError
     from patchstack.reference.progress import on_standard_error
-    from stackproof.apple.build import AirSource
-    from stackproof.apple.ptx import compile_ptx_kernels
-    from stackproof.apple.release import release_library
+    from stackproof.engines.apple.build import AirSource
+    from stackproof.engines.apple.ptx import compile_ptx_kernels
+    from stackproof.engines.apple.release import release_library
 
     names = needed_kernels(pr_rows())
     try:

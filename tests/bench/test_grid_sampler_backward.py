@@ -10,9 +10,9 @@ import torch
 from matrix import BELOW, FLOAT64, check
 
 import fast_kernels
-from stackproof.bench.passes import Kernels
-from stackproof.bench.rows import LAYOUTS, pr_rows
-from stackproof.metal import MetalLibrary
+from stackproof.engines.metal import MetalLibrary
+from stackproof.ops.grid_sampler.bench.passes import Kernels
+from stackproof.ops.grid_sampler.bench.rows import LAYOUTS, pr_rows
 
 
 def kernels_of(change: str, folder: Path, **fault: str) -> Kernels:

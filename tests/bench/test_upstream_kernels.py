@@ -12,9 +12,9 @@ from upstream import ALLOWED, RELEASE, build, errors, kernel_names, needed_kerne
 
 from apple_release import require_release
 from metal_kernels import cache
-from stackproof.apple.build import library_kernels
-from stackproof.bench.rows import PR_SHAPES, pr_rows
-from stackproof.metal import RunMode
+from stackproof.engines.apple.build import library_kernels
+from stackproof.engines.metal import RunMode
+from stackproof.ops.grid_sampler.bench.rows import PR_SHAPES, pr_rows
 from stackproof.ops.grid_sampler.fast.passes import Case
 
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "grid_sampler_backward" / "results"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from patchstack.cshim import parse_declarations
-from patchstack.git import Repository, Tree
 from patchstack.messages.rules import check_text
-from patchstack.torchgen_run import lay_out
+from patchstack.tree.c_shim import parse_declarations
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.torchgen_run import lay_out
 from references import clone_of, require_reference
 
 pytestmark = pytest.mark.needs_reference

@@ -22,11 +22,12 @@ from stackproof import cli
 from stackproof.cli import prove
 from stackproof.cli.main import RUN_MODES
 from stackproof.cli.prove import Parts, typed
-from stackproof.gates import GATES, GateEntry
-from stackproof.github import workflow_commands
-from stackproof.metal_run import worker
+from stackproof.gates.metal_run import worker
+from stackproof.gates.spec import GateEntry
+from stackproof.gates.table import GATES
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report import RunReport, as_json, lines, overall
+from stackproof.report.github import workflow_commands
 
 PASSED = GateResult("one", Verdict.PASSED, cases=3, worst_error=0.5)
 FAILED = GateResult("two", Verdict.FAILED, cases=3, failed=1, findings=[Finding("bad", "a/b.metal", 7, "race")])

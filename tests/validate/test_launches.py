@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from stackproof.host.calls import CallLog
-from stackproof.host.interface import CallEvent
+from stackproof.engines.standin.calls import CallLog
+from stackproof.engines.standin.interface import CallEvent
 from stackproof.launches import DETAIL, Ending, Launches, fell_back, launch_lines, looked_at, never_launched
 from stackproof.model import GateResult, Verdict
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from patchstack.git.process import run_git
+from patchstack.tree.git.process import run_git
 from privileges import run_obeying_modes, run_with_mount
 from skips import cannot
 from stack_lab import StackLab, applied
-from stackproof.gates import GATES, Keeps
+from stackproof.gates.spec import Keeps
+from stackproof.gates.table import GATES
 
 NOEXEC = "the cache is on a file system that is mounted noexec, so that nothing compiled there can be loaded"
 VARIABLE = "(next: export PATCHSTACK_CACHE=FOLDER, a folder of your own"

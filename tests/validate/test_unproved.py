@@ -16,9 +16,10 @@ from launching_gates import ALL, HALF, NONE, NOTHING, REAL
 from skips import cannot
 from stackproof import cli
 from stackproof.cli import prove
-from stackproof.gates import EXECUTING, GATES, GateEntry
-from stackproof.metal.errors import ToolchainError
-from stackproof.metal.toolchain import find_toolchain
+from stackproof.engines.errors import ToolchainError
+from stackproof.engines.metal.toolchain import find_toolchain
+from stackproof.gates.spec import GateEntry
+from stackproof.gates.table import EXECUTING, GATES
 
 SOURCE = "aten/src/ATen/native/mps/kernels/Tint.metal"
 KERNELS = """\
@@ -136,7 +137,7 @@ def test_without_a_compiler_the_files_are_named_instead_of_their_kernels(
     def absent(*_arguments: object) -> object:
         raise ToolchainError("no compiler")
 
-    monkeypatch.setattr("stackproof.metal.brought.find_toolchain", absent)
+    monkeypatch.setattr("stackproof.engines.metal.brought.find_toolchain", absent)
     code, output = invoked(repository, monkeypatch, [NONE, PASSING])
     assert code == 5
     assert f"unproved: kernel (every one of {SOURCE})" in output

@@ -12,12 +12,12 @@ import pytest
 
 from patchstack.cache import cache_dir
 from patchstack.cli import Request, run
-from patchstack.git import Repository
+from patchstack.tree.git import Repository
 from shared_inputs import upstream_tree
-from stackproof.host.check import HostCheckGate
-from stackproof.host.run import HostRunGate
-from stackproof.metal.check import MetalCheckGate
-from stackproof.metal_run.gate import MetalRunGate
+from stackproof.gates.host_check.gate import HostCheckGate
+from stackproof.gates.host_run.gate import HostRunGate
+from stackproof.gates.metal_check.gate import MetalCheckGate
+from stackproof.gates.metal_run.gate import MetalRunGate
 from stackproof.model import GateContext, GateResult, Verdict
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.slow, pytest.mark.needs_reference]

@@ -13,7 +13,8 @@ import pytest
 
 from bare_environments import ROOT, Bare, bare_environment, build_wheel
 from references import clone_of
-from stackproof.gates import GATES, GateEntry
+from stackproof.gates.spec import GateEntry
+from stackproof.gates.table import GATES
 
 EVERYTHING = ("torch", "numpy", "ziglang", "expecttest", "clang-format", "ruff", "lief", "llvmlite")
 _ALWAYS_THERE = {"click", "rich", "yaml", "ruamel", "git", "tree_sitter", "tree_sitter_cpp", "tree_sitter_python"}

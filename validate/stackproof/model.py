@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from patchstack.git import GitCommitHash, Repository
+from patchstack.tree.git import GitCommitHash, Repository
 
 
 class Verdict(enum.Enum):

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from capture_lab import Checkout, run
 from patchstack.capture.folder import draft, publish
 from patchstack.capture.run import capture
 from patchstack.errors import PatchstackError, UsageError
-from patchstack.git import Repository
 from patchstack.series import load_series
-from tooling.capture.conftest import Checkout, run
+from patchstack.tree.git import Repository
 
 FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
 HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capture_lab import FILES, Checkout
 from patchstack.capture.choose import applied, choose
 from patchstack.capture.commits import changed_lines
 from patchstack.capture.model import CaptureError, FileChange
 from patchstack.capture.run import capture
-from patchstack.git import Repository, Tree
-from tooling.capture.conftest import FILES, Checkout
+from patchstack.tree.git import Repository, Tree
 
 _CODE = st.sampled_from(
     [

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from capture_lab import Checkout, run
 from patchstack.series import load_series
-from tooling.capture.conftest import Checkout, run
 
 HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
 FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"

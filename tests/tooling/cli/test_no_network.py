@@ -167,7 +167,7 @@ def test_the_kernel_is_asked_for_no_internet_socket(remote: Checkout, tmp_path: 
 # The seeded faults: each watch sees what it is for.
 
 SOCKET = """
-import patchstack.git.repository as repository
+import patchstack.tree.git.repository as repository
 repository.Repository.open = classmethod(lambda *args: __import__("socket").socket())
 """
 CHILD = """

@@ -9,9 +9,9 @@ import pytest
 from checkouts import Checkout
 from checkouts.lab import write_series
 from checkouts.sources import HOST, METAL, TITLES, TREE
-from patchstack.git import GitCommitHash, Repository
 from patchstack.series import load_series
-from stackproof.target import Target, stack_commits
+from patchstack.tree.git import GitCommitHash, Repository
+from stackproof.runner.target import Target, stack_commits
 
 STATES = ["absent", "not applicable", "absent"]
 KEPT = [TITLES[0], TITLES[2]]

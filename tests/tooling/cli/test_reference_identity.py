@@ -12,7 +12,7 @@ import pytest
 
 from patchstack.cli.apply import as_reference
 from patchstack.errors import PatchstackError, TreeError
-from patchstack.git.process import GitCommandError
+from patchstack.tree.git.process import GitCommandError
 from references import require_reference
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from patchstack.closure import Contents
-from patchstack.git import Repository
 from patchstack.planning import StackPlan, closed, plan_stack
 from patchstack.series import load_series
+from patchstack.tree.git import Repository
 from references import clone_of
 
 SERIES = load_series(None)

@@ -9,10 +9,10 @@ import pytest
 
 from edit_bench import edited, tree_of
 from patchstack.closure import Contents, newly_missing
-from patchstack.git import Repository, Tree
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.series import load_series
-from patchstack.source.cxx import Definition, parse_cxx
+from patchstack.tree.cxx import Definition, parse_cxx
+from patchstack.tree.git import Repository, Tree
 from references import clone_of
 from shared_inputs import upstream_tree
 

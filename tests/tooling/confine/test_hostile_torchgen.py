@@ -15,9 +15,9 @@ from hostile import NAMES, TOKEN, World
 from patchstack.confine import Cage, Limits, home_folders, scrubbed, take
 from patchstack.confine.model import MEASURES
 from patchstack.confine.policy import OPTION, TreeCodeForbiddenError, tree_code
-from patchstack.git import Tree
-from patchstack.source.native_functions import FUNCTIONS_PATH
-from patchstack.torchgen_run import TorchgenError, generate_c_shims
+from patchstack.tree.git import Tree
+from patchstack.tree.native_functions import FUNCTIONS_PATH
+from patchstack.tree.torchgen_run import TorchgenError, generate_c_shims
 from skips import cannot
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason=cannot("what holds elsewhere is told"))

@@ -11,7 +11,7 @@ from patchstack.cli.apply import run
 from patchstack.cli.request import Request
 from patchstack.confine.policy import OPTION
 from patchstack.errors import ExitCode
-from patchstack.git import Repository
+from patchstack.tree.git import Repository
 from references import require_reference
 
 

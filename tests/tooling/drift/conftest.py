@@ -13,8 +13,8 @@ from checkouts.fixtures import lab, seed, warm
 from checkouts.lab import write_series
 from patchstack.drift import DEFAULT_VISITS, Drift, find_drift
 from patchstack.drift.line import resolve
-from patchstack.git import Repository
 from patchstack.series import Series, load_series
+from patchstack.tree.git import Repository
 from upstream_history import Step, write_history
 
 __all__ = ["lab", "seed", "warm"]

@@ -9,8 +9,8 @@ import pytest
 
 from checkouts.sources import HOST, METAL, NATIVE_FUNCTIONS, TESTS, TREE
 from patchstack.drift.behind import Behind, commits_behind
-from patchstack.git import Repository
 from patchstack.planning import plan_stack
+from patchstack.tree.git import Repository
 from upstream_history import Step
 
 from .conftest import Upstream

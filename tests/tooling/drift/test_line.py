@@ -11,7 +11,7 @@ import pytest
 from checkouts.sources import HOST, METAL, TREE
 from patchstack.drift.line import Line, UpstreamCommit, read_line, resolve
 from patchstack.errors import TreeError, UsageError
-from patchstack.git import Repository
+from patchstack.tree.git import Repository
 from upstream_history import Step, write_history
 
 from .conftest import Upstream

@@ -10,9 +10,9 @@ import pytest
 from checkouts.sources import METAL, TREE
 from patchstack.drift.condition import Condition
 from patchstack.drift.replay import Replay, paths_of
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning import plan_stack
 from patchstack.series import load_series
+from patchstack.tree.git import GitCommitHash, Repository, Tree
 from references import clone_of
 from upstream_history import Step
 

@@ -12,8 +12,8 @@ from patchstack.drift.model import When
 from patchstack.edits import regenerate
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import ExitCode, MissingObjectError
-from patchstack.git import Tree
-from patchstack.torchgen_run import TorchgenError
+from patchstack.tree.git import Tree
+from patchstack.tree.torchgen_run import TorchgenError
 from upstream_history import Step
 
 from .conftest import Upstream

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from patchstack.edits import Rung, Status
 from patchstack.edits.apply_diff import ApplyDiff
-from patchstack.git import Repository, Tree
 from patchstack.planning.three_way import with_merge
-from patchstack.source.hunks import (
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.hunks import (
     Hunk,
     HunkError,
     LineChange,
@@ -24,7 +24,7 @@ from patchstack.source.hunks import (
     split_lines,
     write_hunks,
 )
-from patchstack.source.text import apply_splices
+from patchstack.tree.text import apply_splices
 
 PATH = "docs/notes.md"
 BEFORE = b"".join(b"line %d\n" % number for number in range(1, 21))

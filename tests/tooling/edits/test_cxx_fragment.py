@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from edit_bench import applied, edit_from, plan_on, tree_of
+from patchstack.cli.report import _edit_lines
 from patchstack.edits import Outcome, Status
 from patchstack.errors import ManifestError
 from patchstack.planning.model import EditPlan
-from patchstack.report import _edit_lines
-from patchstack.source.cxx_digest import code_digest
+from patchstack.tree.cxx_digest import code_digest
 
 FRAGMENT = b"void added(int a) {\n  run(a);\n}\n"
 

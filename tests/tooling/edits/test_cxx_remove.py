@@ -14,7 +14,7 @@ from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.errors import ManifestError
 from patchstack.reference import standins
 from patchstack.series import load_series
-from patchstack.source.cxx_digest import code_digest, comment_digest
+from patchstack.tree.cxx_digest import code_digest, comment_digest
 
 HELPER = "// Half of it.\ntemplate <typename T>\nT half_of(T a) {\n  return a / 2;\n}\n"
 USER = "void run() {\n  half_of(3);\n}\n"

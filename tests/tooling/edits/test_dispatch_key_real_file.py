@@ -11,8 +11,8 @@ from ruamel.yaml import YAML
 from edit_bench import plan_on
 from patchstack.edits import Status
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.git import Repository, Tree
-from patchstack.source.native_functions import NativeFunctions
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.native_functions import NativeFunctions
 from references import require_reference
 
 PATH = "aten/src/ATen/native/native_functions.yaml"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edit_bench import applied, edit_from, inserted_at, plan_on, tree_of
 from patchstack.edits import Status
-from patchstack.source.text import Splice, apply_splices, digest, line_ending, with_line_ending
+from patchstack.tree.text import Splice, apply_splices, digest, line_ending, with_line_ending
 
 METAL_LINES = [
     b"#include <a.h>",

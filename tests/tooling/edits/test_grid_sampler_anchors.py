@@ -16,10 +16,10 @@ from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
-from patchstack.git import Repository, Tree
 from patchstack.series import load_series
-from patchstack.source.native_functions import NativeFunctions
-from patchstack.source.python import container_in, parse_python, same_expression
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.native_functions import NativeFunctions
+from patchstack.tree.python import container_in, parse_python, same_expression
 from references import require_reference
 
 pytestmark = pytest.mark.needs_reference

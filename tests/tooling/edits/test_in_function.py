@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from edit_bench import applied, edit_from, plan_on
 from patchstack.edits import Edit, Status
 from patchstack.errors import ManifestError
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.cxx_statements import statements_of
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.cxx_statements import statements_of
 
 HOST = b"""\
 #include <ATen/Tensor.h>

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from patchstack.edits import Status
 from patchstack.edits.python_replace import ReplacePythonDefinition
-from patchstack.git import Repository, Tree
 from patchstack.manifest.overlay import Fragment
-from patchstack.source.python import Step
-from patchstack.source.text import digest
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.python import Step
+from patchstack.tree.text import digest
 
 OLD = "    @marked\n    def shade(self):\n        return 1\n"
 NEW = "    @marked\n    @twice\n    def shade(self):\n        return 2\n"

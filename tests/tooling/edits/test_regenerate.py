@@ -6,8 +6,8 @@ import pytest
 
 from edit_bench import edit_from, tree_of
 from patchstack.edits import Outcome, Rung, Status, regenerate
-from patchstack.git import Tree
-from patchstack.torchgen_run import TorchgenError
+from patchstack.tree.git import Tree
+from patchstack.tree.torchgen_run import TorchgenError
 
 PATH = "torch/csrc/inductor/aoti_torch/generated/c_shim_mps.h"
 EXPORT = "AOTI_TORCH_EXPORT AOTITorchError aoti_torch_mps_"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from edit_bench import edit_from, tree_of
 from patchstack.edits import Edit, Outcome, Status, cxx_fragment, python_fragment
 from patchstack.errors import ManifestError
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.text import Splice
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.text import Splice
 
 FRAGMENT = b"""\
 // How it is mixed.

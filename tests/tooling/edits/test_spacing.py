@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edit_bench import applied, edit_from
 from patchstack.errors import ManifestError
-from patchstack.source.cxx_digest import code_digest
+from patchstack.tree.cxx_digest import code_digest
 
 ADDED = b"void added() {}\n"
 FIRST, LAST = b"void first() {}\n", b"void last() {}\n"

@@ -10,8 +10,8 @@ from edit_bench import edit_from, plan_on
 from patchstack.edits import Status, python_entry, python_member
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.source.python import PythonFile
-from patchstack.source.text import Splice
+from patchstack.tree.python import PythonFile
+from patchstack.tree.text import Splice
 
 PYTHON = b"""\
 NAMES = ["a", "b", "c"]

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from patchstack.git import Repository
-from patchstack.mailbox import format_patches
 from patchstack.messages import CoAuthor, GhstackTrailers, Message, check_message, refused
+from patchstack.messages.mailbox import format_patches
 from patchstack.messages.title_rules import mailed_title
+from patchstack.tree.git import Repository
 
 from .conftest import Sandbox
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from patchstack import mailbox
 from patchstack.errors import ExitCode, ManifestError, PatchstackError, TreeError, UsageError
-from patchstack.git import Repository
-from patchstack.mailbox import format_patches
-from patchstack.messages import CoAuthor, GhstackTrailers, Message, check_series
+from patchstack.messages import CoAuthor, GhstackTrailers, Message, check_series, mailbox
+from patchstack.messages.mailbox import format_patches
+from patchstack.tree.git import Repository
 
 from .conftest import Sandbox, new_sandbox
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from patchstack.errors import ExitCode, RefError
-from patchstack.git import Repository
 from patchstack.messages import (
     Message,
     OldMessage,
@@ -19,6 +18,7 @@ from patchstack.messages import (
     same_prose,
     without_ghstack,
 )
+from patchstack.tree.git import Repository
 
 from .conftest import Sandbox
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
-from patchstack.git import Repository
 from patchstack.planning import plan_stack
 from patchstack.series import load_series
+from patchstack.tree.git import Repository
 from references import clone_of
 
 pytestmark = pytest.mark.needs_reference

@@ -16,7 +16,7 @@ from patchstack.errors import TreeError, UsageError
 from patchstack.planning import ChangePlan, ChangeState, StackPlan, plan_stack
 from patchstack.planning.shared import SharedEdits
 from patchstack.series import Applicability, Series, UpstreamMarker, in_words
-from patchstack.source.text import digest
+from patchstack.tree.text import digest
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"

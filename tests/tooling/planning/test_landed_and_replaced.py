@@ -12,10 +12,10 @@ import pytest
 import sampler_trees as trees
 from edit_bench import blob_id, commit_of, write_series
 from patchstack.cli import Request, run
+from patchstack.cli.report import as_json, lines
 from patchstack.errors import UsageError
-from patchstack.git import Repository, Tree
 from patchstack.planning import parts, planner
-from patchstack.report import as_json, lines
+from patchstack.tree.git import Repository, Tree
 from sampler_trees import BEFORE, HEADER, HOST, LISTS, METAL, NATIVE, TESTS, after_april, replaced
 
 Files = dict[str, bytes]

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from edit_bench import commit_of, write_series
+from patchstack.cli.report import edit_diff
 from patchstack.edits.cxx_anchor import CxxPlace
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.errors import TreeError
 from patchstack.manifest.overlay import Fragment
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.planning.lines import AS_THEY_ARE
-from patchstack.report import edit_diff
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 CODE = "k/Tint.metal"

@@ -9,9 +9,9 @@ import pytest
 
 from edit_bench import edit_from, tree_of
 from patchstack.edits import Edit, Outcome, Status
-from patchstack.git import Tree
 from patchstack.planning import memo
 from patchstack.planning.memo import Memory, remembered, remembered_answer
+from patchstack.tree.git import Tree
 
 PATH = "torch/lists.py"
 EDIT = edit_from(f"""{{kind: remove-python-entry, path: {PATH}, in: [{{assign: NAMES}}], entry: '"b"'}}""")

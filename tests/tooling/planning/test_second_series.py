@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from patchstack.applying.execute import check_messages
 from patchstack.errors import TreeError
-from patchstack.git import Repository, Tree
 from patchstack.messages.model import Message
 from patchstack.planning import ChangeState, StackPlan, plan_stack
 from patchstack.series import load_series
-from patchstack.source.cxx import CxxFile
-from patchstack.stack.execute import check_messages
-from patchstack.torchgen_run import lay_out
+from patchstack.tree.cxx import CxxFile
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.torchgen_run import lay_out
 from references import require_reference
 
 pytestmark = pytest.mark.needs_reference

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from edit_bench import applied, commit_of, edit_from, plan_on, write_series
+from patchstack.cli.report import _edit_lines
 from patchstack.edits import Status
 from patchstack.errors import ManifestError
 from patchstack.planning import ChangeState, StackPlan, plan_stack
-from patchstack.report import _edit_lines
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 ADDED = b"void added() {}\n"
 PLACES = "places: [{after: {function: new_name}}, {after: {function: old_name}}, {end_of: {namespace: n}}]"

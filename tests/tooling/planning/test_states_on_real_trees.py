@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from patchstack.cli import Request, run
+from patchstack.cli.report import RunReport, as_json
 from patchstack.edits import Rung, Status
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.errors import TreeError
-from patchstack.git import Repository, Tree
 from patchstack.planning import ChangeState, StackPlan, plan_stack
 from patchstack.planning.parts import LANDED
-from patchstack.report import RunReport, as_json
 from patchstack.series import load_series
+from patchstack.tree.git import Repository, Tree
 from references import clone_of, require_reference
 
 pytestmark = pytest.mark.needs_reference

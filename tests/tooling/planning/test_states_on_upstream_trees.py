@@ -11,9 +11,9 @@ import pytest
 
 from edit_bench import edited
 from patchstack.edits.create_file import CreateFile
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning import ChangeState, StackPlan, plan_stack
 from patchstack.series import load_series
+from patchstack.tree.git import GitCommitHash, Repository, Tree
 from shared_inputs import upstream_tree
 
 pytestmark = pytest.mark.needs_reference

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edit_bench import blob_id, commit_of, write_series
+from patchstack.applying.onto import Onto
+from patchstack.cli.report import RunReport, as_json, lines
 from patchstack.edits import Outcome, Rung, Status, cxx_edit
 from patchstack.edits.regenerate import RegenerateShim
-from patchstack.git import Repository
-from patchstack.git.process import GitCommandError
 from patchstack.planning import ChangeState, StackPlan, plan_stack
 from patchstack.planning.three_way import merge_lines
-from patchstack.report import RunReport, as_json, lines
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.text import digest
-from patchstack.stack.onto import Onto
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Repository
+from patchstack.tree.git.process import GitCommandError
+from patchstack.tree.text import digest
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"

@@ -9,7 +9,7 @@ import pytest
 from edit_bench import commit_of, write_series
 from patchstack.errors import TreeError
 from patchstack.planning import StackPlan, plan_stack
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 MANIFEST = """\
 format: 1

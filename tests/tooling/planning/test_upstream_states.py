@@ -11,9 +11,9 @@ import pytest
 from edit_bench import commit_of, write_series
 from patchstack.edits import Status
 from patchstack.errors import TreeError, UsageError
-from patchstack.git import Repository
 from patchstack.planning import ChangePlan, ChangeState, StackPlan, plan_stack
 from patchstack.series import Series, load_series
+from patchstack.tree.git import Repository
 
 NATIVE = "aten/src/ATen/native/native_functions.yaml"
 HOST = "aten/src/ATen/native/mps/operations/Tint.mm"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from checkouts import Checkout
-from patchstack.git import Repository
 from patchstack.pulls.landed import find_landings
+from patchstack.tree.git import Repository
 
 URL = "https://github.com/pytorch/pytorch/pull/7"
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from patchstack.errors import TreeError
-from patchstack.git.model import GitTreeHash
 from patchstack.reference.artefacts import DEBIAN_FOLDER, WHEEL_FOLDER
 from patchstack.reference.build import build_spec
 from patchstack.reference.model import Artefact, DebianOrigin, ReferenceSpec, WheelOrigin
 from patchstack.reference.sources import files_of_tarball, find_installed
+from patchstack.tree.git.model import GitTreeHash
 
 from .conftest import EXPECTED, MEMBERS, TinyRelease
 

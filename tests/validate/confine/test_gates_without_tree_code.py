@@ -10,10 +10,10 @@ from patchstack.confine import take
 from patchstack.confine.policy import OPTION, tree_code
 from skips import cannot
 from stack_lab import applied
-from stackproof.cshim.gate import CShimGate
-from stackproof.host.check import HostCheckGate
-from stackproof.host.clang import find_clang
-from stackproof.metal.errors import ToolchainError
+from stackproof.engines.errors import ToolchainError
+from stackproof.engines.standin.clang import find_clang
+from stackproof.gates.c_shim.gate import CShimGate
+from stackproof.gates.host_check.gate import HostCheckGate
 from stackproof.model import Gate, Verdict
 
 

@@ -22,11 +22,11 @@ from patchstack.cache import _named_folder
 from patchstack.confine import Limits, take
 from skips import cannot
 from stack_lab import applied
-from stackproof.host.mps_child import TEST_FILE, Chunk, ChunkResult, MpsTests
-from stackproof.host.run import HostRunGate
-from stackproof.metal_run import processes
-from stackproof.metal_run.last_words import say
-from stackproof.metal_run.pool import Died, run_tasks
+from stackproof.engines.pool import processes
+from stackproof.engines.pool.last_words import say
+from stackproof.engines.pool.tasks import Died, run_tasks
+from stackproof.gates.host_run.gate import HostRunGate
+from stackproof.gates.test_mps.child import TEST_FILE, Chunk, ChunkResult, MpsTests
 from stackproof.model import Verdict
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason=cannot("what holds elsewhere is told"))
@@ -208,8 +208,8 @@ def test_an_answer_that_only_begins_keeps_nobody_waiting(world: World, monkeypat
 
 
 def build_elsewhere(folder: str) -> str:
-    from stackproof.metal.build import compile_text
-    from stackproof.metal.model import RunMode
+    from stackproof.engines.metal.build import compile_text
+    from stackproof.engines.metal.model import RunMode
 
     compile_text("kernel void k(device int *a) { *a = 1; }", "k.metal", (), RunMode.PLAIN, Path(folder))
     return "built"
@@ -223,7 +223,7 @@ def test_what_this_machine_cannot_build_is_no_fault_of_the_stack(tmp_path: Path,
 
 
 def ask_for_a_builder(name: str) -> str:
-    from stackproof import building
+    from stackproof.engines.pool import building
 
     try:
         building._ask[0](name, ("touch /tmp/forged",), {})
@@ -233,7 +233,7 @@ def ask_for_a_builder(name: str) -> str:
 
 
 def test_only_builders_can_be_asked_for(world: World) -> None:
-    names = ["os:system", "subprocess:run", "stackproof.metal.build:load"]
+    names = ["os:system", "subprocess:run", "stackproof.engines.metal.build:load"]
     assert dict(run_tasks(names, ask_for_a_builder, jobs=1)) == dict.fromkeys(names, "KeyError")
 
 

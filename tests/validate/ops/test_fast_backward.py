@@ -10,8 +10,9 @@ import torch
 
 import fast_kernels
 from overlay_kernels import OVERLAY
-from stackproof.metal import RunMode
-from stackproof.ops import Kernels
+from stackproof.engines.kernels import Kernels
+from stackproof.engines.metal import RunMode
+from stackproof.engines.metal.struct_layout import StructLayout
 from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients
 from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.fast import division
@@ -21,7 +22,6 @@ from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.layouts import channels_last
-from stackproof.ops.struct_layout import StructLayout
 
 BILINEAR = Mode(Interpolation.BILINEAR, Padding.ZEROS, align_corners=True)
 NEAREST = Mode(Interpolation.NEAREST, Padding.ZEROS, align_corners=True)

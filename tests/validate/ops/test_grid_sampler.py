@@ -12,8 +12,9 @@ import torch
 from hypothesis import given, settings
 
 from overlay_kernels import OPS, kernels_before, overlay_kernels, sampler_proof
-from stackproof.metal import ALL_DETECTORS, RunMode
-from stackproof.ops import CaseResult, Kernels, WorkUnit
+from stackproof.engines.kernels import Kernels
+from stackproof.engines.metal import ALL_DETECTORS, RunMode
+from stackproof.ops import CaseResult, WorkUnit
 from stackproof.ops.grid_sampler.checks import ExpectedGradients, ExpectedSamples
 from stackproof.ops.grid_sampler.host import HostBackward, HostForward
 from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding, Sampler

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from overlay_kernels import KERNELS, OVERLAY, kernels_before, overlay_kernels
-from stackproof.ops import Kernels
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.families.model import largest_offset
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, SeriesForward, kernel_name
 from stackproof.ops.grid_sampler.host import HostBackward, HostForward

@@ -1,7 +1,7 @@
 """The proofs on a tree of after April 2026: they find what upstream's kernels do wrong, and pass with the change.
 
 The tree without the change is a stand-in with upstream's structure and its flaws, which are pinned on upstream's own
-kernels in ``tests/validate/apple/test_upstream_divergences.py``.
+kernels in ``tests/validate/engines/apple/test_upstream_divergences.py``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import torch
 from overlay_kernels import sampler_proof
 from patchstack.cache import cache_dir
 from stack_lab import METAL_FILE, StackLab, sampler_kernels, sampler_source
-from stackproof.metal import ALL_DETECTORS
-from stackproof.metal_run.pool import Died, run_tasks
-from stackproof.metal_run.worker import PLAIN, OpSource, Setup, Task
-from stackproof.ops import Kernels, WorkUnit
+from stackproof.engines.kernels import Kernels
+from stackproof.engines.metal import ALL_DETECTORS
+from stackproof.engines.pool.tasks import Died, run_tasks
+from stackproof.gates.metal_run.worker import PLAIN, Setup, Task
+from stackproof.ops import WorkUnit
 from stackproof.ops.grid_sampler.checks import ExpectedSamples
 from stackproof.ops.grid_sampler.families.upstream import forward_kernel, sums_in_float
 from stackproof.ops.grid_sampler.host import HostForward
@@ -26,6 +27,7 @@ from stackproof.ops.grid_sampler.modes import SAMPLER_2D, Interpolation, Mode, P
 from stackproof.ops.grid_sampler.special_backward import collisions
 from stackproof.ops.grid_sampler.table import DTYPES, RANDOM, SHAPES
 from stackproof.ops.grid_sampler.values import random_tensors
+from stackproof.ops.sources import OpSource
 
 OPS = ("grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward")
 BACKWARD = [op for op in OPS if op.endswith("backward")]

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from stackproof.ops import Kernels, LeftToTreeError
+from stackproof.engines.kernels import Kernels
+from stackproof.ops import LeftToTreeError
 from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients
 from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding

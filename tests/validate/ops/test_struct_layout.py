@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from patchstack.errors import PatchstackError
-from stackproof.ops.struct_layout import StructTable
+from stackproof.engines.metal.struct_layout import StructTable
 
 HEADER = b"""
 #pragma once

@@ -12,8 +12,8 @@ from rich.console import Console
 from patchstack.errors import UsageError
 from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report import ReportFiles, RunReport, lines, report_lines
-from stackproof.report.progress import Quiet, watcher
 from stackproof.report.terminal import show
+from stackproof.runner.progress import Quiet, watcher
 
 
 def shown(report: RunReport, *, terminal: bool) -> str:

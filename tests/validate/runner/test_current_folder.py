@@ -12,8 +12,8 @@ import pytest
 
 import fake_gates
 from patchstack.python_processes import code_command, import_path, module_command
-from stackproof.metal_run import processes
-from stackproof.metal_run.pool import WorkerStartError, run_tasks
+from stackproof.engines.pool import processes
+from stackproof.engines.pool.tasks import WorkerStartError, run_tasks
 
 SHADOWING = ("torch", "torchgen", "functorch", "yaml", "click", "ziglang", "pip", "sitecustomize")
 _DRIVER = """

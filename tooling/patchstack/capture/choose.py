@@ -11,7 +11,6 @@ from patchstack.capture.cxx import Proposal, cxx_proposals
 from patchstack.capture.model import CaptureError, Choice, FileChange
 from patchstack.capture.python import python_proposals
 from patchstack.capture.state import State
-from patchstack.cshim import HEADER_FOLDER, parse_declarations
 from patchstack.edits import Edit, Status
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
@@ -21,10 +20,11 @@ from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import PatchstackError
-from patchstack.git import Tree
 from patchstack.manifest.overlay import has_markers
-from patchstack.source.hunks import LineChange, make_hunks, split_lines
-from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.c_shim import HEADER_FOLDER, parse_declarations
+from patchstack.tree.git import Tree
+from patchstack.tree.hunks import LineChange, make_hunks, split_lines
+from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
 
 _SHIM = re.compile(re.escape(HEADER_FOLDER) + r"/c_shim_(\w+)\.h\Z")
 _CONTEXT = 3

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash, Repository, Tree
-from patchstack.git.model import MODE_FILE
 from patchstack.messages.trailers import parse_message
-from patchstack.source.hunks import LineChange, line_changes
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.git.model import MODE_FILE
+from patchstack.tree.hunks import LineChange, line_changes
 
 _TRAILER = re.compile(r"[A-Z][\w-]*-by: .+ <.+>\Z|Change-Id: I[0-9a-f]{40}\Z")
 _DERIVED = re.compile(r"\n\n(?:What changed:\n\n- |Test plan:\n\n```\n)")

@@ -26,7 +26,7 @@ from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
 from patchstack.series import Requirement, UpstreamMarker
-from patchstack.source.hunks import write_hunks
+from patchstack.tree.hunks import write_hunks
 
 _FRAGMENT = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)", re.MULTILINE)
 _HEAD = "Captured from commits; docs/reference/manifest.md of patchstack has the format.\n"

@@ -18,10 +18,10 @@ from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
-from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
-from patchstack.source.cxx_digest import code_digest
-from patchstack.source.cxx_statements import Statement, brackets_pair, statements_of
-from patchstack.source.text import line_end
+from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.tree.cxx_digest import code_digest
+from patchstack.tree.cxx_statements import Statement, brackets_pair, statements_of
+from patchstack.tree.text import line_end
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
 _WORDS = ("if", "for", "while", "switch", "return", "sizeof", "catch", "else", "do", "decltype", "alignof")

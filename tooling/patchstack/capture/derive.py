@@ -12,13 +12,13 @@ from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.regenerate import RegenerateShim
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning import plan_stack
 from patchstack.planning.memo import Memory
 from patchstack.planning.upstream import marker_holds
 from patchstack.series import Requirement, Series, UpstreamMarker
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 _TAG = re.compile(r"\[[^\]]*\]")
 _MOST_LETTERS = 50

@@ -23,7 +23,7 @@ from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import USUAL, Spacing
-from patchstack.source.python import Step
+from patchstack.tree.python import Step
 
 _PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]*\w)?\Z")
 

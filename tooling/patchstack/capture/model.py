@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from patchstack.edits import Edit
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.errors import ExitCode, PatchstackError
-from patchstack.git import GitCommitHash
 from patchstack.messages.model import CoAuthor
+from patchstack.tree.git import GitCommitHash
 
 
 @dataclass

@@ -17,9 +17,9 @@ from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.python_replace import ReplacePythonDefinition, definition_span
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
-from patchstack.source.python import PythonFile, Step, container_in, parse_python
-from patchstack.source.python_layout import Entry
-from patchstack.source.text import digest
+from patchstack.tree.python import PythonFile, Step, container_in, parse_python
+from patchstack.tree.python_layout import Entry
+from patchstack.tree.text import digest
 
 _CONTAINERS = ("list", "tuple", "set", "dictionary", "argument_list")
 _NAMED = {"class_definition": "class", "function_definition": "function"}

@@ -14,11 +14,11 @@ from patchstack.capture.derive import identity_of, markers_of, needs_of, require
 from patchstack.capture.folder import draft, publish, require_own
 from patchstack.capture.model import Captured, CaptureError, Choice, FileChange, Source
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning import plan_stack
 from patchstack.series import Series, load_series
-from patchstack.source.hunks import LineChange
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.hunks import LineChange
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 
 @dataclass(frozen=True)

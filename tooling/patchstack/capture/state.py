@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from patchstack.source.hunks import LineChange
+from patchstack.tree.hunks import LineChange
 
 
 @dataclass(frozen=True)

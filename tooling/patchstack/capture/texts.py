@@ -14,8 +14,8 @@ from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
-from patchstack.source.hunks import LineChange, split_lines
-from patchstack.source.text import find_lines, line_ending, lines_end, with_line_ending
+from patchstack.tree.hunks import LineChange, split_lines
+from patchstack.tree.text import find_lines, line_ending, lines_end, with_line_ending
 
 
 @dataclass(frozen=True)

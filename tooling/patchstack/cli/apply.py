@@ -9,23 +9,23 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from patchstack.applying.compose import Evidence, read_evidence
+from patchstack.applying.execute import rehearse_stack, write_stack
+from patchstack.applying.onto import resolve_onto
+from patchstack.applying.switch import Switch
+from patchstack.cli.report import RunReport
 from patchstack.cli.request import Request
 from patchstack.confine import take
 from patchstack.confine.policy import tree_code
 from patchstack.drift.behind import commits_behind
 from patchstack.errors import ChoiceError, TreeError, UsageError
-from patchstack.git import Repository
-from patchstack.git.process import GitCommandError
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.planning.advice import advice_for
 from patchstack.planning.memo import Memory
-from patchstack.report import RunReport
 from patchstack.series import load_series
-from patchstack.stack.compose import Evidence, read_evidence
-from patchstack.stack.execute import rehearse_stack, write_stack
-from patchstack.stack.onto import resolve_onto
 from patchstack.stack.refs import check_name
-from patchstack.stack.switch import Switch
+from patchstack.tree.git import Repository
+from patchstack.tree.git.process import GitCommandError
 
 
 def run(request: Request) -> RunReport:
@@ -39,7 +39,7 @@ def run(request: Request) -> RunReport:
         raise UsageError("--dry-run writes nothing, so it does not go with --format-patch, --checkout or --check")
     series = load_series(request.series)
     if request.format_patch:
-        from patchstack.mailbox import require_own_folder
+        from patchstack.messages.mailbox import require_own_folder
 
         require_own_folder(request.format_patch)
     path, notes = locate(request.repo, request.reference)
@@ -160,7 +160,7 @@ def _write(request: Request, report: RunReport, switch: Switch | None, evidence:
     )
     report = replace(report, written=written, pulls=written.pulls)
     if request.format_patch:
-        from patchstack.mailbox import format_patches
+        from patchstack.messages.mailbox import format_patches
 
         files = format_patches(repository, report.plan.onto, written.tip, request.format_patch)
         report = replace(report, patches=tuple(str(file) for file in files))

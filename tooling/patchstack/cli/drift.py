@@ -18,9 +18,9 @@ from patchstack.drift import DEFAULT_VISITS, Drift, find_drift
 from patchstack.drift import report as reporting
 from patchstack.drift.line import resolve
 from patchstack.errors import UsageError
-from patchstack.git import Repository
 from patchstack.reference.progress import for_this_terminal
 from patchstack.series import load_series
+from patchstack.tree.git import Repository
 
 
 @dataclass(frozen=True)

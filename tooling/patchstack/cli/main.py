@@ -24,11 +24,11 @@ from patchstack.cli.group import require_no_options
 from patchstack.cli.new import new
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.refresh import refresh
+from patchstack.cli.report import as_json, lines
 from patchstack.cli.request import Request
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
-from patchstack.git.process import GitCommandError
-from patchstack.report import as_json, lines
+from patchstack.tree.git.process import GitCommandError
 
 _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 

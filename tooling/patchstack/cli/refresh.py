@@ -11,7 +11,7 @@ from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import print_lines
 from patchstack.confine.policy import tree_code as allowed
-from patchstack.git import Repository
+from patchstack.tree.git import Repository
 
 
 @click.command("refresh")

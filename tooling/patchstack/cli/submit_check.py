@@ -11,10 +11,10 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import current_folder
 from patchstack.cli.output import print_lines
-from patchstack.git import Repository
 from patchstack.pulls.submit_checks import check_submit
 from patchstack.pulls.submit_report import as_json, lines
 from patchstack.stack.refs import check_name
+from patchstack.tree.git import Repository
 
 
 @click.command("submit-check")

@@ -12,8 +12,8 @@ from patchstack.closure.headers import Contents, Headers
 from patchstack.closure.kernels import asked_for, in_words, is_registered, registered
 from patchstack.closure.unit import NOWHERE, Missing, Unit
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
-from patchstack.git import Tree
-from patchstack.source.cxx import parse_cxx
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
 
 _KERNELS = "aten/src/ATen/native/mps/kernels"
 

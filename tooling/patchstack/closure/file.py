@@ -10,8 +10,8 @@ from functools import lru_cache
 from patchstack.closure.scan import UNBOUNDED, Code, read_code
 from patchstack.closure.tokens import Tokens, split_at_commas, texts_of
 from patchstack.edits.cxx_edit import outermost
-from patchstack.source.cxx import CxxFile, Definition
-from patchstack.source.cxx_conditionals import Branch, Conditional, find_conditionals, find_directives, never_compiled
+from patchstack.tree.cxx import CxxFile, Definition
+from patchstack.tree.cxx_conditionals import Branch, Conditional, find_conditionals, find_directives, never_compiled
 
 _DEFINE = re.compile(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?")
 _BLANKS = re.compile(r"[^\n]")

@@ -10,9 +10,9 @@ from patchstack.closure.file import ScannedFile
 from patchstack.closure.known import is_system_include
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.errors import MissingObjectError
-from patchstack.git import Tree
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 _ROOTS = ("aten/src/", "", "torch/csrc/api/include/")
 _ALWAYS_THERE = ("aten/src/ATen/ATen.h", "c10/macros/Macros.h")

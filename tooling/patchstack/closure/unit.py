@@ -10,8 +10,8 @@ from patchstack.closure.file import Entity, Named
 from patchstack.closure.headers import Headers
 from patchstack.closure.known import SYSTEM_NAMESPACES, is_known
 from patchstack.closure.scan import UNBOUNDED, Use
-from patchstack.source.cxx import Include
-from patchstack.source.cxx_conditionals import Branch, Conditional
+from patchstack.tree.cxx import Include
+from patchstack.tree.cxx_conditionals import Branch, Conditional
 
 _TYPES = ("struct", "class", "union", "enum")
 _CALLABLE = ("function", "kernel", "declaration", "macro")

@@ -20,13 +20,13 @@ from patchstack.drift.replay import Replay
 from patchstack.drift.search import first_of_present
 from patchstack.edits import Conflict
 from patchstack.errors import MissingObjectError
-from patchstack.git import GitCommitHash, Repository, Tree
-from patchstack.git.process import GitCommandError, git_environment
 from patchstack.planning import StackPlan
 from patchstack.series import Series
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
-from patchstack.source.text import line_number
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.git.process import GitCommandError, git_environment
+from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.text import line_number
 
 BUDGET_S = 10.0
 """Seconds for all conflicts of a plan: the history of a definition in a large file can take git minutes."""

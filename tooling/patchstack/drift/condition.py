@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from patchstack.edits import Conflict, Rung
-from patchstack.edits.model import closest
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import TreeError
-from patchstack.git import Tree
+from patchstack.manifest.closest import closest
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.upstream import defined_names, lacking, unmet_conditions
 from patchstack.series import Change, Requirement, in_words
+from patchstack.tree.git import Tree
 
 STATE = "state"
 REFUSED = "refused"

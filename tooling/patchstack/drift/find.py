@@ -14,9 +14,9 @@ from patchstack.drift.replay import Replay
 from patchstack.drift.search import first_of_present
 from patchstack.drift.torchgen import refused_by_torchgen
 from patchstack.errors import MissingObjectError, TreeError
-from patchstack.git import GitCommitHash, Repository
 from patchstack.planning import ChangeState
 from patchstack.series import Change, Series
+from patchstack.tree.git import GitCommitHash, Repository
 
 DEFAULT_VISITS = 45
 """Trees that are planned on before the search stops at what bisection found."""

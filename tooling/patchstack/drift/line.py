@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+from patchstack.applying.onto import resolve_onto
 from patchstack.errors import TreeError, UsageError
-from patchstack.git import GitCommitHash, Repository
-from patchstack.stack.onto import resolve_onto
+from patchstack.tree.git import GitCommitHash, Repository
 
 _PULL_REQUEST = re.compile(r"\(#(\d{1,18})\)\s*\Z")
 

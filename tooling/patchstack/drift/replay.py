@@ -16,11 +16,11 @@ from patchstack.drift.condition import Condition, conditions_of, refused_conditi
 from patchstack.edits import Edit, Outcome, Rung, Status
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import MissingObjectError, TreeError
-from patchstack.git import GitCommitHash, Repository, Tree, TreeEntry
 from patchstack.planning import plan_stack
 from patchstack.planning.memo import Memory
 from patchstack.series import Series
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.git import GitCommitHash, Repository, Tree, TreeEntry
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 Key = tuple[TreeEntry | None, ...]
 

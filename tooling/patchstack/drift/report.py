@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from patchstack.drift.github import annotation
 from patchstack.drift.line import UpstreamCommit
 from patchstack.drift.model import ChangeDrift, Drift, Part, Turn, When
 from patchstack.errors import UsageError
-from patchstack.github import annotation
 
 MARK = "apply-stack drift:"
 """Before the fingerprint in a report, where the workflow looks for it."""

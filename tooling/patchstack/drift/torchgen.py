@@ -13,9 +13,9 @@ from patchstack.drift.condition import Facet
 from patchstack.drift.model import When
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.errors import MissingObjectError, TreeError
-from patchstack.git import GitCommitHash, Repository
 from patchstack.planning import plan_stack
 from patchstack.series import Series
+from patchstack.tree.git import GitCommitHash, Repository
 
 
 def refused_by_torchgen(

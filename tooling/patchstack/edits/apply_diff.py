@@ -12,11 +12,11 @@ from typing import ClassVar
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.model import Edit, Merge, Outcome, Rung, Spot, Status
 from patchstack.edits.structure import cxx_facts, python_facts, structural_problem
-from patchstack.git import Tree
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.hunks import Hunk, split_lines
-from patchstack.source.python import parse_python
-from patchstack.source.text import apply_splices, find_lines, line_number
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.hunks import Hunk, split_lines
+from patchstack.tree.python import parse_python
+from patchstack.tree.text import apply_splices, find_lines, line_number
 
 
 @dataclass(frozen=True, kw_only=True)

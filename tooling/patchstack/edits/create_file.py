@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, cxx_pieces
 from patchstack.edits.model import Edit, Outcome, Rung, Status
-from patchstack.git import Tree
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.pieces import Piece
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece
 
 
 @dataclass(frozen=True, kw_only=True)

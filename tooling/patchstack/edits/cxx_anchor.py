@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from patchstack.edits.model import Spot, closest
+from patchstack.edits.model import Spot
+from patchstack.manifest.closest import closest
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.section import Section, read_whole
-from patchstack.source.cxx import CxxFile, Definition, Include, Namespace
-from patchstack.source.cxx_statements import Statement, statements_of
-from patchstack.source.text import line_end, line_start
+from patchstack.tree.cxx import CxxFile, Definition, Include, Namespace
+from patchstack.tree.cxx_statements import Statement, statements_of
+from patchstack.tree.text import line_end, line_start
 
 DEFINITION_KINDS = (
     "function",

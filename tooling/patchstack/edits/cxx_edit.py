@@ -12,19 +12,11 @@ from typing import ClassVar, TypeVar
 from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, nearest_to
 from patchstack.edits.model import Edit, Merge, Outcome
 from patchstack.edits.structure import cxx_facts, structural_problem
-from patchstack.git import Tree
 from patchstack.manifest.overlay import Fragment
-from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
-from patchstack.source.pieces import Piece, gathered
-from patchstack.source.text import (
-    Splice,
-    apply_splices,
-    find_lines,
-    line_end,
-    line_start,
-    lines_end,
-    text_start,
-)
+from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece, gathered
+from patchstack.tree.text import Splice, apply_splices, find_lines, line_end, line_start, lines_end, text_start
 
 CXX_SUFFIXES = (".metal", ".mm", ".h", ".cpp")
 

@@ -23,18 +23,10 @@ from patchstack.edits.cxx_edit import (
 )
 from patchstack.edits.model import Merge, Outcome, Status
 from patchstack.edits.spacing import USUAL, Spacing
-from patchstack.git import Tree
-from patchstack.source.cxx import CxxFile, Definition, Namespace, parse_cxx
-from patchstack.source.pieces import gathered
-from patchstack.source.text import (
-    Splice,
-    apply_splices,
-    find_lines,
-    line_end,
-    line_start,
-    lines_end,
-    text_start,
-)
+from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import gathered
+from patchstack.tree.text import Splice, apply_splices, find_lines, line_end, line_start, lines_end, text_start
 
 _REACH = 400  # how far back the line before an insertion is looked at
 _OPENED = re.compile(rb"\{[^\n{}]*\n\Z")

@@ -10,12 +10,12 @@ from patchstack.edits.cxx_anchor import Hit, find_functions
 from patchstack.edits.cxx_edit import Located, identity, named
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.model import Outcome, Status
-from patchstack.git import Tree
-from patchstack.source.cxx import CxxFile, Definition
-from patchstack.source.cxx_mask import code_only
-from patchstack.source.cxx_statements import Statement, body_of, statements_in, statements_of
-from patchstack.source.pieces import Piece
-from patchstack.source.text import Splice, find_lines, line_end, line_start, lines_end
+from patchstack.tree.cxx import CxxFile, Definition
+from patchstack.tree.cxx_mask import code_only
+from patchstack.tree.cxx_statements import Statement, body_of, statements_in, statements_of
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece
+from patchstack.tree.text import Splice, find_lines, line_end, line_start, lines_end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,10 @@ from typing import ClassVar
 from patchstack.edits.cxx_anchor import CxxPlace, find_hits, nearest_to
 from patchstack.edits.cxx_edit import lost_beside, without
 from patchstack.edits.model import Edit, Outcome, Spot, Status
-from patchstack.git import Tree
-from patchstack.source.cxx import CxxFile, Definition, parse_cxx
-from patchstack.source.cxx_digest import code_digest, is_known, is_known_comment
-from patchstack.source.text import line_number, line_start
+from patchstack.tree.cxx import CxxFile, Definition, parse_cxx
+from patchstack.tree.cxx_digest import code_digest, is_known, is_known_comment
+from patchstack.tree.git import Tree
+from patchstack.tree.text import line_number, line_start
 
 PRIVATE_SUFFIXES = (".metal", ".mm", ".cpp")
 """Files whose definitions no other file sees; a header's may be used anywhere."""

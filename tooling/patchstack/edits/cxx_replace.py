@@ -10,10 +10,10 @@ from typing import ClassVar
 from patchstack.edits.cxx_anchor import Hit, scope_of
 from patchstack.edits.cxx_edit import CxxEdit, Located, identity, joined, named, piece_of
 from patchstack.edits.model import Outcome, Status
-from patchstack.git import Tree
-from patchstack.source.cxx import CxxFile, Definition, parse_cxx
-from patchstack.source.cxx_digest import code_digest, comments_of, is_known
-from patchstack.source.text import (
+from patchstack.tree.cxx import CxxFile, Definition, parse_cxx
+from patchstack.tree.cxx_digest import code_digest, comments_of, is_known
+from patchstack.tree.git import Tree
+from patchstack.tree.text import (
     Splice,
     apply_splices,
     digest,
@@ -37,7 +37,7 @@ class ReplaceDefinition(CxxEdit):
     Upstream's comments and line breaks are not part of what is known: they go, and the note names the comments.
 
     Attributes:
-        replaces: digests (:func:`patchstack.source.cxx_digest.code_digest`) of the texts that may be replaced.
+        replaces: digests (:func:`patchstack.tree.cxx_digest.code_digest`) of the texts that may be replaced.
         written: the same of the texts that earlier changes of the series put there.
         own_comments: the words of the comments in these texts, which are no loss.
         optional: a tree that has no such definition, or another text of it, is as good: it is left, and a note says so.

@@ -6,16 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.model import Edit, Outcome, Spot, Status, closest
-from patchstack.git import Tree
-from patchstack.source.native_functions import (
-    FunctionEntry,
-    NativeFunctions,
-    YamlSyntaxError,
-    parse_native_functions,
-)
-from patchstack.source.pieces import Piece
-from patchstack.source.text import Splice, apply_splices, indentation, line_end, line_ending, line_number
+from patchstack.edits.model import Edit, Outcome, Spot, Status
+from patchstack.manifest.closest import closest
+from patchstack.tree.git import Tree
+from patchstack.tree.native_functions import FunctionEntry, NativeFunctions, YamlSyntaxError, parse_native_functions
+from patchstack.tree.pieces import Piece
+from patchstack.tree.text import Splice, apply_splices, indentation, line_end, line_ending, line_number
 
 _DispatchLine = tuple[tuple[str, ...], str]  # the keys and the function
 

@@ -30,13 +30,13 @@ from patchstack.errors import ManifestError
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.cxx_statements import brackets_pair
-from patchstack.source.hunks import HunkError, read_hunks
-from patchstack.source.native_functions import DISPATCH_KEYS
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.cxx_statements import brackets_pair
+from patchstack.tree.hunks import HunkError, read_hunks
+from patchstack.tree.native_functions import DISPATCH_KEYS
 
 if TYPE_CHECKING:
-    from patchstack.series.model import Applicability
+    from patchstack.edits.conditions import Applicability
 
     Conditions = Callable[[Section], tuple[Applicability, ...]]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from patchstack.git import Tree
-from patchstack.source.pieces import Piece
+from patchstack.manifest.closest import closest
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece
 
 if TYPE_CHECKING:
-    from patchstack.series.model import Applicability
+    from patchstack.edits.conditions import Applicability
 
 
 class Rung(enum.Enum):
@@ -263,19 +263,3 @@ class Edit(ABC):
         lines = tuple(matches)
         conflict = Conflict(self.path, anchor, problem, expected, lines, tuple(nearest), tuple(uses))
         return Outcome(status, anchor, lines, conflict=conflict)
-
-
-_ALIKE = 0.55
-"""The least similarity of a name that is worth telling."""
-
-
-def closest(wanted: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The names that look most like ``wanted``, best first."""
-    # As difflib.get_close_matches, to which every letter is "junk" in a text of over 200 characters.
-    matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
-    scored = []
-    for name in dict.fromkeys(known):
-        matcher.set_seq1(name)
-        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= _ALIKE and matcher.ratio() >= _ALIKE:
-            scored.append((matcher.ratio(), name))
-    return [name for _, name in sorted(scored, reverse=True)[:count]]

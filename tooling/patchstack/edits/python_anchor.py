@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from patchstack.edits.model import Spot, closest
+from patchstack.edits.model import Spot
+from patchstack.manifest.closest import closest
 from patchstack.manifest.section import Section
-from patchstack.source.python import PythonFile, Step, is_entry
+from patchstack.tree.python import PythonFile, Step, is_entry
 
 STEP_KINDS = ("class", "function", "assign", "call", "keyword", "key")
 

@@ -9,8 +9,8 @@ from tree_sitter import Node
 
 from patchstack.edits.model import Edit, Outcome, Status
 from patchstack.edits.python_anchor import describe_steps, nearest_step
-from patchstack.git import Tree
-from patchstack.source.python import PythonFile, Step, parse_python
+from patchstack.tree.git import Tree
+from patchstack.tree.python import PythonFile, Step, parse_python
 
 
 @dataclass(frozen=True, kw_only=True)

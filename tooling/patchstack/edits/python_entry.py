@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Merge, Outcome, Spot, Status, closest
+from patchstack.edits.model import Conflict, Merge, Outcome, Spot, Status
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
-from patchstack.git import Tree
-from patchstack.source.pieces import Piece
-from patchstack.source.python import PythonFile, container_in, parse_python, same_expression
-from patchstack.source.python_layout import Entry, addition, removal
+from patchstack.manifest.closest import closest
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece
+from patchstack.tree.python import PythonFile, container_in, parse_python, same_expression
+from patchstack.tree.python_layout import Entry, addition, removal
 
 
 @dataclass(frozen=True, kw_only=True)

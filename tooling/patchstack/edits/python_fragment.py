@@ -15,11 +15,11 @@ from patchstack.edits.python_edit import PythonEdit
 from patchstack.edits.python_member import member_removal
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.edits.structure import python_facts, structural_problem
-from patchstack.git import Tree
 from patchstack.manifest.overlay import Fragment
-from patchstack.source.pieces import Piece, gathered
-from patchstack.source.python import Member, PythonFile, parse_python
-from patchstack.source.text import Splice, find_lines, line_end, line_start
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece, gathered
+from patchstack.tree.python import Member, PythonFile, parse_python
+from patchstack.tree.text import Splice, find_lines, line_end, line_start
 
 
 @dataclass(frozen=True, kw_only=True)

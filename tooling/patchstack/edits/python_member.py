@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Conflict, Outcome, Spot, Status, closest
+from patchstack.edits.model import Conflict, Outcome, Spot, Status
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
-from patchstack.git import Tree
-from patchstack.source.python import Member, PythonFile
-from patchstack.source.text import Splice, line_end, line_start
+from patchstack.manifest.closest import closest
+from patchstack.tree.git import Tree
+from patchstack.tree.python import Member, PythonFile
+from patchstack.tree.text import Splice, line_end, line_start
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,10 @@ from patchstack.edits.model import Merge, Outcome, Status
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
 from patchstack.edits.structure import python_facts, structural_problem
-from patchstack.git import Tree
 from patchstack.manifest.overlay import Fragment
-from patchstack.source.python import PythonFile, parse_python
-from patchstack.source.text import Splice, digest, line_end, line_ending, line_start, with_line_ending
+from patchstack.tree.git import Tree
+from patchstack.tree.python import PythonFile, parse_python
+from patchstack.tree.text import Splice, digest, line_end, line_ending, line_start, with_line_ending
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class ReplacePythonDefinition(PythonEdit):
 
     Attributes:
         fragment: the function, indented as it lands.
-        replaces: digests (:func:`patchstack.source.text.digest`) of the texts that may be replaced.
+        replaces: digests (:func:`patchstack.tree.text.digest`) of the texts that may be replaced.
     """
 
     kind: ClassVar[str] = "replace-definition"

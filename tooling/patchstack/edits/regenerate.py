@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.cshim import ShimDelta, classify, parse_declarations
 from patchstack.edits.model import Edit, Outcome, Rung, Status
 from patchstack.errors import MissingObjectError, PatchstackError
-from patchstack.git import Tree
-from patchstack.torchgen_run import TorchgenError, generate_c_shims
+from patchstack.tree.c_shim import ShimDelta, classify, parse_declarations
+from patchstack.tree.git import Tree
+from patchstack.tree.torchgen_run import TorchgenError, generate_c_shims
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from patchstack.manifest.overlay import Fragment
 from patchstack.manifest.section import Section, read_whole
-from patchstack.source.text import Splice, line_ending, line_start, text_start, with_line_ending
+from patchstack.tree.text import Splice, line_ending, line_start, text_start, with_line_ending
 
 _MOST = 9
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from patchstack.source.cxx import CxxFile
-from patchstack.source.python import PythonFile
+from patchstack.tree.cxx import CxxFile
+from patchstack.tree.python import PythonFile
 
 
 @dataclass(frozen=True, order=True)

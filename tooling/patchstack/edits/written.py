@@ -15,8 +15,8 @@ from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
 from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.model import Edit
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.cxx_digest import code_digest, comments_of
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.cxx_digest import code_digest, comments_of
 
 
 def with_written(edits: Iterable[Edit], earlier: Iterable[Edit]) -> tuple[Edit, ...]:

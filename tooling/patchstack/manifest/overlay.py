@@ -22,8 +22,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from patchstack.edits.model import closest
 from patchstack.errors import ManifestError
+from patchstack.manifest.closest import closest
 from patchstack.manifest.section import require_line_feeds
 
 _BEGIN = re.compile(rb"^[ \t]*(?://|#)[ \t]*fragment:[ \t]*([\w.-]+)[ \t]*\r?$")

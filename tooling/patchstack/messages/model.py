@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from patchstack.errors import ManifestError
-from patchstack.git.model import GitTreeHash
 from patchstack.messages.paragraphs import strip_space
+from patchstack.tree.git.model import GitTreeHash
 
 _PERSON = re.compile(r"(?P<name>[^<>@\s][^<>\n\r]*?) <(?P<email>[^<>@\s]+@[^<>@\s]+)>")
 _SOURCE_ID = re.compile(r"ghstack-source-id: (?P<value>\S+)")

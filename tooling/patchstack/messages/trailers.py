@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patchstack.errors import ManifestError, RefError
-from patchstack.git.model import Commit
 from patchstack.messages.model import CoAuthor, GhstackTrailers, Message, PullRequest
 from patchstack.messages.paragraphs import split_final_paragraph, strip_space
+from patchstack.tree.git.model import Commit
 
 _CO_AUTHOR = re.compile(r"co-authored-by: (?P<person>.*)", re.IGNORECASE)
 # Older ghstack wrote the key with spaces, where git sees no trailer at all; today's reads both alike.

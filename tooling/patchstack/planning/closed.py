@@ -17,11 +17,11 @@ from patchstack.edits import Conflict, Edit, Status
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
 from patchstack.errors import TreeError
-from patchstack.git import Tree
 from patchstack.planning.memo import digest, remembered_value
 from patchstack.planning.model import ChangePlan, EditPlan
 from patchstack.series import Series
-from patchstack.source.cxx import parse_cxx
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
 
 _HEADER_FOLDERS = ("aten/src/ATen/native/mps", "c10/metal", "aten/src/ATen/mps", "aten/src/ATen", "c10")
 

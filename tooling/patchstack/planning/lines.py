@@ -16,8 +16,8 @@ from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.planning.parts import Part
-from patchstack.source.pieces import Piece
-from patchstack.source.text import find_lines, line_end, lines_end, one_splice
+from patchstack.tree.pieces import Piece
+from patchstack.tree.text import find_lines, line_end, lines_end, one_splice
 
 _Origin = int | str  # a line of the onto commit's file, or the id of a change
 

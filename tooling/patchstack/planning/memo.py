@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from patchstack.cache import read_entry, write_entry
 from patchstack.edits import Conflict, Edit, Outcome, Rung, Spot, Status
-from patchstack.git import Repository, Tree
-from patchstack.source.text import Splice, apply_splices, one_splice
+from patchstack.tree.git import Repository, Tree
+from patchstack.tree.text import Splice, apply_splices, one_splice
 
 T = TypeVar("T")
 _CODE = ("closure", "edits", "planning", "source")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from patchstack.edits import Conflict, Edit, Outcome
-from patchstack.git import GitCommitHash, Tree
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.parts import Part, likeness, only_theirs
 from patchstack.series import Applicability, Change, Series
+from patchstack.tree.git import GitCommitHash, Tree
 
 
 class ChangeState(enum.Enum):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from patchstack.edits import Edit
-from patchstack.git import Tree
 from patchstack.planning.memo import remembered_value
-from patchstack.source.pieces import Piece, piece_diff, similarity
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece, piece_diff, similarity
 
 LANDED = 0.6
 """From this likeness on, a tree that answers for the op carries our change, with edits; below, one of its own."""

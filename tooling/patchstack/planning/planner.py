@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from patchstack.edits import Edit, Outcome, Status
 from patchstack.edits.regenerate import RegenerateShim, generate_together
 from patchstack.errors import ChoiceError, TreeError, UsageError
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.closed import refuse_unclosed
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
 from patchstack.planning.memo import Memory
@@ -20,7 +19,8 @@ from patchstack.planning.shared import SharedEdits
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import lacking, marker_holds, refuse_unknown_ops, unmet_conditions, why_left_out
 from patchstack.series import Applicability, Change, Series, in_words
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.tree.git import GitCommitHash, Repository, Tree
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 
 def plan_stack(

@@ -15,12 +15,12 @@ from patchstack.edits import Spot, Status
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_anchor import DEFINITION_KINDS
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit, cxx_pieces
-from patchstack.git import Tree
 from patchstack.planning.lines import Lineage
 from patchstack.planning.model import EditPlan
-from patchstack.source.cxx import CxxFile, parse_cxx
-from patchstack.source.pieces import Piece
-from patchstack.source.text import find_lines, line_number, lines_end
+from patchstack.tree.cxx import CxxFile, parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.pieces import Piece
+from patchstack.tree.text import find_lines, line_number, lines_end
 
 _USABLE = tuple(kind for kind in DEFINITION_KINDS if kind != "registration")
 

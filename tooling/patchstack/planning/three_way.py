@@ -14,10 +14,10 @@ from pathlib import Path
 
 from patchstack.edits import Edit, Merge, Outcome, Rung, Status
 from patchstack.errors import TreeError
-from patchstack.git import Tree
-from patchstack.git.process import GitCommandError, run_git
-from patchstack.git.tree import MAX_FILE_BYTES
-from patchstack.source.text import line_ending, with_line_ending
+from patchstack.tree.git import Tree
+from patchstack.tree.git.process import GitCommandError, run_git
+from patchstack.tree.git.tree import MAX_FILE_BYTES
+from patchstack.tree.text import line_ending, with_line_ending
 
 _SHORT = 12  # digits of a blob id in messages
 _MOST_CONFLICTS = 127  # what git merge-file counts up to; above that, the status is a failure

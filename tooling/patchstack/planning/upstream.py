@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from patchstack.cshim import parse_declarations
 from patchstack.edits.dispatch_key import AddDispatchKey
-from patchstack.edits.model import Edit, closest
+from patchstack.edits.model import Edit
 from patchstack.errors import TreeError
-from patchstack.git import Tree
+from patchstack.manifest.closest import closest
 from patchstack.planning.memo import remembered_answer
 from patchstack.series import Applicability, Change, Requirement, UpstreamMarker, in_words
-from patchstack.source.cxx import parse_cxx
-from patchstack.source.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
-from patchstack.source.python import parse_python
+from patchstack.tree.c_shim import parse_declarations
+from patchstack.tree.cxx import parse_cxx
+from patchstack.tree.git import Tree
+from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.python import parse_python
 
 
 def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:

@@ -10,10 +10,10 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from patchstack.git import GitCommitHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
 from patchstack.messages.trailers import extract
+from patchstack.tree.git import GitCommitHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 _NEWEST = 1000
 """How many entries of one reflog are looked at."""

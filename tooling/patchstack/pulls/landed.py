@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from patchstack.git import GitCommitHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
+from patchstack.tree.git import GitCommitHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 _RESOLVED = re.compile(
     r"^(?:Pull Request resolved|Pull-Request-resolved|Pull-Request): (?P<url>https://\S+/pull/\d+)\s*$", re.MULTILINE

@@ -11,21 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patchstack.errors import RefError
-from patchstack.git import GitCommitHash, GitTreeHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
 from patchstack.messages.model import GhstackTrailers, PullRequest
 from patchstack.messages.trailers import Carried, OldMessage, carry, extract
 from patchstack.planning import ChangePlan, StackPlan
-from patchstack.pulls.fates import Become, PullFate, close_command
 from patchstack.pulls.history import Earlier, Source, earlier_commits, looked_at
 from patchstack.pulls.landed import Landing, find_landings
+from patchstack.pulls.outcomes import Become, PullFate, close_command
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import read_settings
 from patchstack.series import Change, in_words
 from patchstack.stack.branch import Branch
 from patchstack.stack.identify import Evidence, Identifier, Identity
 from patchstack.stack.record import Made
+from patchstack.tree.git import GitCommitHash, GitTreeHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 _NOT_FETCHED = "cannot tell whether it was amended elsewhere, its refs were not fetched"
 _Identities = Mapping[GitCommitHash, Identity | None]

@@ -11,11 +11,11 @@ import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from patchstack.git import GitCommitHash, GitTreeHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
 from patchstack.messages.model import GhstackTrailers
 from patchstack.messages.trailers import extract
+from patchstack.tree.git import GitCommitHash, GitTreeHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 _FIELDS = "%(refname)%00%(objectname)%00%(tree)%00%(contents:trailers:key=Pull-Request,valueonly,separator=%2C)"
 

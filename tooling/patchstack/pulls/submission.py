@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patchstack.errors import ExitCode, RefError, UsageError
-from patchstack.git import GitCommitHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
 from patchstack.messages.model import PullRequest
 from patchstack.messages.trailers import linked_by_ghstack
 from patchstack.pulls.landed import Landing, find_landings
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import GhstackSettings, read_settings
+from patchstack.tree.git import GitCommitHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 
 class Action(enum.Enum):

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from patchstack.git import Repository
-from patchstack.git.model import Commit
 from patchstack.messages.model import Severity
 from patchstack.messages.rules import check_text, check_together
 from patchstack.messages.trailers import extract, parse_message, same_prose
@@ -16,6 +14,8 @@ from patchstack.pulls.submission import Action, Concern, Submission, SubmittedCo
 from patchstack.series.load import series_names
 from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made, Record
+from patchstack.tree.git import Repository
+from patchstack.tree.git.model import Commit
 
 _UNFINISHED = {
     "rebase-merge": "git rebase --continue, or --abort",

@@ -22,8 +22,6 @@ from pathlib import Path
 
 from patchstack.cache import cache_dir, is_refusal, writing
 from patchstack.errors import TreeError, UsageError
-from patchstack.git.model import GitCommitHash
-from patchstack.git.process import run_git
 from patchstack.reference import artefacts, found, standins
 from patchstack.reference.gitbuild import BRANCH, NewCommit, create_repository
 from patchstack.reference.model import Progress, ReferenceSpec, ReferenceTree, SourceFile, WheelOrigin
@@ -36,6 +34,8 @@ from patchstack.reference.sources import (
     find_installed,
 )
 from patchstack.reference.stamp import read_stamp, write_stamp
+from patchstack.tree.git.model import GitCommitHash
+from patchstack.tree.git.process import run_git
 
 COMMAND, WHEEL_OPTION = "python -m patchstack.reference", "--wheel"
 

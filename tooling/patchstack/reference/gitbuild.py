@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchstack.errors import TreeError
-from patchstack.git.model import GitCommitHash
-from patchstack.git.process import GitCommandError, git_environment, run_git
 from patchstack.reference.model import SourceFile
+from patchstack.tree.git.model import GitCommitHash
+from patchstack.tree.git.process import GitCommandError, git_environment, run_git
 
 BRANCH = "main"
 IDENTITY = "patchstack reference <reference@patchstack.invalid>"

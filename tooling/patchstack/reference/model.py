@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from patchstack.git.model import GitCommitHash, GitTreeHash
+from patchstack.tree.git.model import GitCommitHash, GitTreeHash
 
 
 class Progress(Protocol):
@@ -105,7 +105,7 @@ class SourceFile:
     Attributes:
         path: path from the root of the tree, ``/`` as separator.
         data: exact bytes; of a symbolic link, its target.
-        mode: git's file mode, as in :mod:`patchstack.git.model`.
+        mode: git's file mode, as in :mod:`patchstack.tree.git.model`.
     """
 
     path: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from patchstack.git.model import GitTreeHash
 from patchstack.reference.model import Artefact, DebianOrigin, ReferenceSpec, WheelOrigin
+from patchstack.tree.git.model import GitTreeHash
 
 FROM_WHEEL = (
     "Laid out from a binary release: Python files, torchgen, YAML files, templates and public headers; "

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchstack.errors import TreeError
-from patchstack.git.model import MODE_EXECUTABLE, MODE_FILE, MODE_SYMLINK
 from patchstack.reference.layout import source_members, without_stable_guard
 from patchstack.reference.model import SourceFile
+from patchstack.tree.git.model import MODE_EXECUTABLE, MODE_FILE, MODE_SYMLINK
 
 
 def files_of_wheel(wheel: Path) -> Iterator[SourceFile]:

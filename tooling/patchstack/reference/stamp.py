@@ -9,8 +9,8 @@ import json
 import os
 from pathlib import Path
 
-from patchstack.git.model import GitCommitHash
 from patchstack.reference.model import ReferenceTree
+from patchstack.tree.git.model import GitCommitHash
 
 _NAME = "patchstack-reference.json"
 

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from patchstack.git.model import MODE_FILE
 from patchstack.reference.model import ReferenceSpec, SourceFile
+from patchstack.tree.git.model import MODE_FILE
 
 STAND_INS = Path(__file__).with_name("standins")
 _SETTINGS = "settings"  # of the linters, the same for every tree that has stand-ins

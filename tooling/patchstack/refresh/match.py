@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from patchstack.capture.model import CaptureError, Source
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash, Repository
 from patchstack.series import Series
 from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made
+from patchstack.tree.git import GitCommitHash, Repository
 
 
 @dataclass(frozen=True)

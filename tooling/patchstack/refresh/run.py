@@ -18,12 +18,12 @@ from patchstack.capture.run import choices_for
 from patchstack.capture.texts import Texts, new_texts
 from patchstack.edits import Edit, Status
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash, Repository, Tree
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import unmet_conditions, why_left_out
 from patchstack.refresh.match import Match, find_base, match
 from patchstack.series import Change, Series, load_series
 from patchstack.stack.record import Made, Record
+from patchstack.tree.git import GitCommitHash, Repository, Tree
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The declarative side: which changes, in which order, with which message and edits."""
 
+from patchstack.edits.conditions import Applicability, UpstreamMarker, in_words
 from patchstack.series.load import find_series, load_series, series_names
-from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker, in_words
+from patchstack.series.model import Change, Requirement, Series
 
 __all__ = [
     "Applicability",

@@ -8,18 +8,20 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from patchstack.edits.conditions import Applicability, UpstreamMarker
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.load import blob_ids, dispatch_key, load_edits
-from patchstack.edits.model import Edit, closest
+from patchstack.edits.model import Edit
 from patchstack.edits.written import with_written
 from patchstack.errors import ManifestError, UsageError
+from patchstack.manifest.closest import closest
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Overlay
 from patchstack.manifest.section import Section, read_manifest, read_text
 from patchstack.messages.model import CoAuthor
-from patchstack.series.model import Applicability, Change, Requirement, Series, UpstreamMarker
-from patchstack.source.native_functions import FUNCTIONS_PATH
+from patchstack.series.model import Change, Requirement, Series
+from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 FORMAT = "1"
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")

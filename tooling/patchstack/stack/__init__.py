@@ -1,1 +1,1 @@
-"""From a plan to commits on one branch: objects first, one ref last."""
+"""The branch that holds a stack: whose commits it has, and what is recorded of how they were made."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from patchstack.errors import RefError, TreeError
-from patchstack.git import GitCommitHash, Repository
-from patchstack.git.model import Commit
-from patchstack.git.process import GitCommandError
 from patchstack.stack.identify import Identifier
 from patchstack.stack.record import Made
 from patchstack.stack.refs import Refs
+from patchstack.tree.git import GitCommitHash, Repository
+from patchstack.tree.git.model import Commit
+from patchstack.tree.git.process import GitCommandError
 
 _SHOWN = 5
 _REFRESH = "apply-stack refresh --series FOLDER (takes them into the series); "

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from patchstack.git.model import Commit
 from patchstack.messages.trailers import extract, same_prose
 from patchstack.stack.record import Made
+from patchstack.tree.git.model import Commit
 
 
 class Evidence(enum.Enum):

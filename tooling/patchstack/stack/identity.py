@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 
 from patchstack.errors import TreeError, UsageError
-from patchstack.git import Repository
-from patchstack.git.process import GitCommandError
+from patchstack.tree.git import Repository
+from patchstack.tree.git.process import GitCommandError
 
 _EPOCH = re.compile(r"[0-9]{1,12}\Z")
 _END_OF_TIME = 10**12

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from patchstack.errors import TreeError
-from patchstack.git import GitBlobHash, GitCommitHash, GitObjectHash, GitTreeHash, Repository, Tree, TreeEntry
-from patchstack.git.model import MODE_DIRECTORY
-from patchstack.git.process import GitCommandError, LineServer
 from patchstack.stack.identity import Signature
+from patchstack.tree.git import GitBlobHash, GitCommitHash, GitObjectHash, GitTreeHash, Repository, Tree, TreeEntry
+from patchstack.tree.git.model import MODE_DIRECTORY
+from patchstack.tree.git.process import GitCommandError, LineServer
 
 
 class ObjectWriter:

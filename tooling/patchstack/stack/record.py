@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from patchstack.errors import TreeError
-from patchstack.git import Repository
+from patchstack.tree.git import Repository
 
 FOLDER = "apply-stack"
 

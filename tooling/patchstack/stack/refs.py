@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from patchstack.errors import RefError, TreeError, UsageError
-from patchstack.git import GitCommitHash, Repository
-from patchstack.git.process import GitCommandError
+from patchstack.tree.git import GitCommitHash, Repository
+from patchstack.tree.git.process import GitCommandError
 
 UPSTREAM = ("refs/heads/main", "refs/remotes/origin/main")
 

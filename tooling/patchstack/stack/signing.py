@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from patchstack.git import GitCommitHash, GitTreeHash, Repository
-from patchstack.git.model import Commit
 from patchstack.stack.identity import Signature
+from patchstack.tree.git import GitCommitHash, GitTreeHash, Repository
+from patchstack.tree.git.model import Commit
 
 _HEADERS = (b"gpgsig ", b"gpgsig-sha256 ")
 

@@ -14,11 +14,11 @@ import click
 
 from patchstack.errors import PatchstackError, UsageError
 from patchstack.reference.progress import for_this_terminal
-from stackproof.apple.container import KernelEntry, Metallib
-from stackproof.apple.ir import disassemble, read_module
-from stackproof.apple.metadata import read_kernel
-from stackproof.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION, open_file, release_library
-from stackproof.apple.show import kernel_as_json, kernel_lines
+from stackproof.engines.apple.container import KernelEntry, Metallib
+from stackproof.engines.apple.ir import disassemble, read_module
+from stackproof.engines.apple.metadata import read_kernel
+from stackproof.engines.apple.release import DEFAULT_RELEASE, DEFAULT_SECTION, open_file, release_library
+from stackproof.engines.apple.show import kernel_as_json, kernel_lines
 
 _Command = Callable[..., None]
 

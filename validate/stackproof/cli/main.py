@@ -17,11 +17,11 @@ from patchstack.cache import cache_dir
 from patchstack.cli import options
 from patchstack.cli.group import require_no_options
 from patchstack.errors import PatchstackError, UsageError
-from patchstack.git.process import GitCommandError
-from stackproof.bench.script import script_text
+from patchstack.tree.git.process import GitCommandError
 from stackproof.cli import prove
 from stackproof.cli.apple_kernels import apple_kernels
 from stackproof.cli.metal_files import metal
+from stackproof.gates.bench.script import script_text
 from stackproof.report import ReportFiles
 from stackproof.runner.report_file import write_report_file
 

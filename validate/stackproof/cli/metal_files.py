@@ -12,9 +12,9 @@ import click
 
 from patchstack.cache import cache_dir
 from patchstack.errors import PatchstackError
-from stackproof.metal import ALL_DETECTORS, RunMode
-from stackproof.metal.build import Source
-from stackproof.metal.check import DEFAULT_VERSIONS, source_findings
+from stackproof.engines.metal import ALL_DETECTORS, RunMode
+from stackproof.engines.metal.build import Source
+from stackproof.gates.metal_check.gate import DEFAULT_VERSIONS, source_findings
 from stackproof.model import Finding
 
 
@@ -65,7 +65,7 @@ class _Kernels:
 
 def _run(script: Path, files: Sequence[Path], include: Sequence[Path], defines: Sequence[str]) -> list[Finding]:
     """What the detectors find while a script calls kernels."""
-    from stackproof.metal import compile_library
+    from stackproof.engines.metal import compile_library
 
     mode: RunMode = ALL_DETECTORS
     libraries = [compile_library(file, include, cache=cache_dir(), mode=mode, defines=tuple(defines)) for file in files]

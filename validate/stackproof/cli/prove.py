@@ -22,22 +22,23 @@ from rich.console import Console
 from patchstack.cache import cache_dir
 from patchstack.confine.policy import OPTION, tree_code
 from patchstack.errors import UsageError
-from patchstack.git import GitCommitHash, Repository
 from patchstack.series import load_series
-from stackproof.compat.errors import MALFORMED_RULE
-from stackproof.dry_run import plan_lines
-from stackproof.environment import describe_environment
-from stackproof.gates import GATES, GateEntry
-from stackproof.github import workflow_commands
+from patchstack.tree.git import GitCommitHash, Repository
+from stackproof.cli.environment import describe_environment
+from stackproof.gates.common.errors import MALFORMED_RULE
+from stackproof.gates.spec import GateEntry
+from stackproof.gates.table import GATES
 from stackproof.model import GateResult, Verdict
 from stackproof.report import CommitReport, ReportFiles, RunReport
 from stackproof.report.bench_files import GATE as BENCH
+from stackproof.report.github import workflow_commands
 from stackproof.report.json import render as render_json
-from stackproof.report.progress import watcher
 from stackproof.report.terminal import show
 from stackproof.runner import Range, Stage, run_stages
-from stackproof.target import StackCommit, Target, find_target, stack_commits
-from stackproof.unproved import unproved_kernels
+from stackproof.runner.dry_run import plan_lines
+from stackproof.runner.progress import watcher
+from stackproof.runner.target import StackCommit, Target, find_target, stack_commits
+from stackproof.runner.unproved import unproved_kernels
 
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_NOT_SHOWN = 0, 1, 2, 5
 EXIT_INTERRUPTED = 130  # what a shell reports for Ctrl-C

@@ -6,50 +6,15 @@ library and says what it saw. Judging what needs all results together (an error 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stackproof.engines.kernels import Kernels
 from stackproof.model import Finding
 
 if TYPE_CHECKING:  # what reads struct layouts goes without torch
-    from torch import Tensor
-
-
-class KernelFunction(Protocol):
-    """One kernel, called as ``torch.mps.compile_shader`` has it."""
-
-    def __call__(
-        self,
-        *args: Any,
-        threads: int | Sequence[int] | None = None,
-        group_size: int | Sequence[int] | None = None,
-    ) -> None:
-        """Run it; tensors are written in place, ``bytes`` are a struct passed by value."""
-        ...
-
-
-class KernelLibrary(Protocol):
-    """Compiled kernels by name, on the host or on an Apple GPU."""
-
-    def __getattr__(self, name: str) -> KernelFunction: ...
-
-
-@dataclass(frozen=True)
-class Kernels:
-    """What a proof gets to run.
-
-    Attributes:
-        library: the compiled kernels of the op's source.
-        headers: text of the headers of :attr:`OpProof.headers` and :attr:`OpProof.beside`, in that order.
-        mark_undefined: told of tensors that the next kernel must write before it reads them, for the detectors.
-        before: the same of the commit below the stack, for proofs that ask for it and where that commit has it.
-    """
-
-    library: KernelLibrary
-    headers: tuple[bytes, ...]
-    mark_undefined: Callable[[Tensor], None] = lambda tensor: None
-    before: Kernels | None = None
+    pass
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ class Makers:
 
     Attributes:
         kernels: a :class:`stackproof.ops.model.OpProof`.
-        host: a :class:`stackproof.host.scenarios.HostProof`.
-        fast_path: a :class:`stackproof.fastpath.register.FastPathOp`.
+        host: a :class:`stackproof.ops.scenarios.HostProof`.
+        fast_path: a :class:`stackproof.ops.fast_path.FastPathOp`.
     """
 
     kernels: str
@@ -31,23 +31,23 @@ class Makers:
 _OPS = {
     "grid_sampler_2d": Makers(
         "stackproof.ops.grid_sampler.forward:forward_2d",
-        host="stackproof.host.sampler:forward_2d",
-        fast_path="stackproof.fastpath.grid_sampler:forward_2d",
+        host="stackproof.ops.grid_sampler.scenarios.proof:forward_2d",
+        fast_path="stackproof.ops.grid_sampler.fast_path:forward_2d",
     ),
     "grid_sampler_2d_backward": Makers(
         "stackproof.ops.grid_sampler.backward:backward_2d",
-        host="stackproof.host.sampler:backward_2d",
-        fast_path="stackproof.fastpath.grid_sampler:backward_2d",
+        host="stackproof.ops.grid_sampler.scenarios.proof:backward_2d",
+        fast_path="stackproof.ops.grid_sampler.fast_path:backward_2d",
     ),
     "grid_sampler_3d": Makers(
         "stackproof.ops.grid_sampler.forward:forward_3d",
-        host="stackproof.host.sampler:forward_3d",
-        fast_path="stackproof.fastpath.grid_sampler:forward_3d",
+        host="stackproof.ops.grid_sampler.scenarios.proof:forward_3d",
+        fast_path="stackproof.ops.grid_sampler.fast_path:forward_3d",
     ),
     "grid_sampler_3d_backward": Makers(
         "stackproof.ops.grid_sampler.backward:backward_3d",
-        host="stackproof.host.sampler:backward_3d",
-        fast_path="stackproof.fastpath.grid_sampler:backward_3d",
+        host="stackproof.ops.grid_sampler.scenarios.proof:backward_3d",
+        fast_path="stackproof.ops.grid_sampler.fast_path:backward_3d",
     ),
 }
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patchstack.git import GitCommitHash
-from stackproof.gates import GateEntry
+from patchstack.tree.git import GitCommitHash
+from stackproof.gates.spec import GateEntry
 from stackproof.model import GateResult
 
 

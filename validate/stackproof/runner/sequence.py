@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from patchstack.git import GitCommitHash
-from stackproof.gates import GateEntry
+from patchstack.tree.git import GitCommitHash
+from stackproof.gates.spec import GateEntry
 from stackproof.model import GateResult, Verdict
 from stackproof.runner.gate_process import GateProcess
 from stackproof.runner.messages import Job

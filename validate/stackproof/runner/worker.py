@@ -18,11 +18,12 @@ from patchstack.cache import not_executable, unwritable, write_refusal
 from patchstack.confine import take
 from patchstack.confine.policy import OPTION, TreeCodeForbiddenError, tree_code
 from patchstack.errors import PatchstackError
-from patchstack.git import Repository
-from stackproof.apple.errors import MissingPackageError
-from stackproof.gates import GATES, Keeps
-from stackproof.metal.errors import ToolchainError
-from stackproof.metal_run.processes import WorkerStartError
+from patchstack.tree.git import Repository
+from stackproof.engines.apple.errors import MissingPackageError
+from stackproof.engines.errors import ToolchainError
+from stackproof.engines.pool.processes import WorkerStartError
+from stackproof.gates.spec import Keeps
+from stackproof.gates.table import GATES
 from stackproof.model import GateContext, GateResult, Verdict
 from stackproof.packages import missing
 from stackproof.runner.confinement import with_confinement

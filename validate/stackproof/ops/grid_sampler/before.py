@@ -21,6 +21,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.checks import ExpectedSamples, Wanted, dtype_name
 from stackproof.ops.grid_sampler.host import HostForward
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
@@ -28,7 +29,7 @@ from stackproof.ops.grid_sampler.table import SHAPES, Special
 from stackproof.ops.grid_sampler.tensors import LAYOUTS, SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
 from stackproof.ops.measure import LARGEST_ERROR, one_unit
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 _LAYOUTS = ("contiguous", "channels_last", "sliced")
 _SHAPES = ("two samples", "three samples", "one row", "far outside", "on the lattice", "many samples per pixel")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler import special_forward
 from stackproof.ops.grid_sampler.checks import ExpectedSamples
 from stackproof.ops.grid_sampler.host import HostForward
@@ -13,7 +14,7 @@ from stackproof.ops.grid_sampler.proof import ONE_ROUNDING, SamplerProof
 from stackproof.ops.grid_sampler.table import DTYPES, Batch
 from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, KEEPING, LAYOUTS
 from stackproof.ops.grid_sampler.values import random_tensors
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 
 class ForwardProof(SamplerProof):

@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.families.lanes import has_lanes, run_lanes, takes
 from stackproof.ops.grid_sampler.families.model import (
     POSITIONS_PER_LAUNCH,
@@ -25,7 +26,7 @@ from stackproof.ops.grid_sampler.families.model import (
 from stackproof.ops.grid_sampler.families.registry import BACKWARD, FORWARD, family_of
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import Kernels, LeftToTreeError
+from stackproof.ops.model import LeftToTreeError
 
 
 class _HostFunction:

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from stackproof.engines.kernels import Kernels
 from stackproof.model import Finding
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.table import DTYPES, OPINFO, RANDOM, Batch, Mask, Matrix, Special
-from stackproof.ops.model import CaseResult, Kernels, WorkUnit
+from stackproof.ops.model import CaseResult, WorkUnit
 
 _KERNELS = "aten/src/ATen/native/mps/kernels"
 

@@ -9,13 +9,14 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.checks import dtype_name
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.table import Shape
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
 from stackproof.ops.layouts import sliced, virtual_tensor
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 H = TypeVar("H", bound="_Splitting")
 _H = TypeVar("_H", contravariant=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients, dtype_name, same_bits
 from stackproof.ops.grid_sampler.extremes import unresolved, weights_problems, with_extremes
 from stackproof.ops.grid_sampler.host import HostBackward
@@ -13,7 +14,7 @@ from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.special import HostCases, special_tensors, spread
 from stackproof.ops.grid_sampler.table import Special
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 # 4096 samples, as many as fit evenly into each number of dimensions.
 _COLLIDING = {2: (64, 64), 3: (16, 16, 16)}

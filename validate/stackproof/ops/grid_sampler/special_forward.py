@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.before import SAME_AS_BEFORE
 from stackproof.ops.grid_sampler.checks import ExpectedSamples, dtype_name, same_bits
 from stackproof.ops.grid_sampler.extremes import unresolved, weights_problems, with_extremes
@@ -15,7 +16,7 @@ from stackproof.ops.grid_sampler.special import HostCases, special_tensors, spre
 from stackproof.ops.grid_sampler.table import Special
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 from stackproof.ops.layouts import channels_last, sliced
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 
 def non_finite_coordinates(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: torch.dtype) -> Iterator[CaseResult]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import torch
 
+from stackproof.engines.kernels import Kernels
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, EXPANDED_INPUT, LAYOUTS, ODD_OFFSET
-from stackproof.ops.model import CaseResult, Kernels
+from stackproof.ops.model import CaseResult
 
 Mask = tuple[bool, bool]
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from patchstack.errors import PatchstackError
+from stackproof.engines.metal.struct_layout import StructLayout, Value
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode
-from stackproof.ops.struct_layout import StructLayout, Value
 
 
 def filled(

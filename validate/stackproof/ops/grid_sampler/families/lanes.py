@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from stackproof.engines.kernels import KernelFunction, Kernels
 from stackproof.ops.grid_sampler.families.model import BackwardCall, Outputs, params_layout
 from stackproof.ops.grid_sampler.fast.division import choose
 from stackproof.ops.grid_sampler.fast.launches import Launch, Plan, Planner
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import KernelFunction, Kernels
 
 
 def has_lanes(names: Collection[str], sampler: Sampler) -> bool:

@@ -10,10 +10,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import Kernels
+from stackproof.engines.metal.struct_layout import Argument, StructLayout, StructTable
 from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import Kernels
-from stackproof.ops.struct_layout import Argument, StructLayout, StructTable
 
 METAL_NAMES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat"}
 POSITIONS_PER_LAUNCH = 2**30

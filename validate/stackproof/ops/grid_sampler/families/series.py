@@ -12,6 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import KernelFunction, Kernels
+from stackproof.engines.metal.struct_layout import StructLayout, Value
 from stackproof.ops.grid_sampler.families.model import (
     METAL_NAMES,
     BackwardCall,
@@ -21,8 +23,6 @@ from stackproof.ops.grid_sampler.families.model import (
 )
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import KernelFunction, Kernels
-from stackproof.ops.struct_layout import StructLayout, Value
 
 _SOME_MODE = Mode(Interpolation.BILINEAR, Padding.ZEROS, align_corners=False)
 

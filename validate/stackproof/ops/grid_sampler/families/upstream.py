@@ -20,6 +20,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from stackproof.engines.kernels import KernelFunction, KernelLibrary
 from stackproof.ops.grid_sampler.families.filling import filled
 from stackproof.ops.grid_sampler.families.model import (
     METAL_NAMES,
@@ -30,7 +31,6 @@ from stackproof.ops.grid_sampler.families.model import (
 )
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.model import KernelFunction, KernelLibrary
 
 DTYPES = {metal: dtype for dtype, metal in METAL_NAMES.items()}
 _NAME = re.compile(

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from stackproof.engines.metal.struct_layout import StructLayout, Value
 from stackproof.ops.grid_sampler.fast.division import (
     SEPARATE_ZEROS_BYTES,
     THREADS_PER_LAUNCH,
@@ -24,7 +25,6 @@ from stackproof.ops.grid_sampler.fast.division import (
 )
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
-from stackproof.ops.struct_layout import StructLayout, Value
 
 GROUP = 128
 TRANSPOSE_GROUP = 256

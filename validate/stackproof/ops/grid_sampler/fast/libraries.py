@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from patchstack.errors import PatchstackError
-from stackproof.metal.gpu import GpuLibrary, load_ptx
+from stackproof.engines.gpu import GpuLibrary, load_ptx
 from stackproof.ops.grid_sampler.fast.passes import Libraries
 
 
@@ -13,7 +13,7 @@ def open_libraries(build: Path, *patterns: str) -> Libraries:
     """The libraries in the folders of ``build`` whose names match one of ``patterns``, all of them without any.
 
     Args:
-        build: holds a folder for each library, as :func:`stackproof.metal.gpu.compile_ptx` makes them.
+        build: holds a folder for each library, as :func:`stackproof.engines.gpu.compile_ptx` makes them.
         patterns: of the folders' names.
 
     Raises:

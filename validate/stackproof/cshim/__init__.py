@@ -1,5 +1,0 @@
-"""The C-shim ABI rule as a verdict: declarations are only ever added, and the headers are what torchgen makes."""
-
-from stackproof.cshim.gate import CShimGate
-
-__all__ = ["CShimGate"]

@@ -1,0 +1,1 @@
+"""What gates run on. An engine knows no op and no gate."""

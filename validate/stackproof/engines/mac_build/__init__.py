@@ -1,0 +1,1 @@
+"""An incremental build of a PyTorch checkout on macOS."""

@@ -1,0 +1,1 @@
+"""Worker processes: confined, with time limits, and with a report of what they did last."""

@@ -1,0 +1,68 @@
+"""Headers that many files begin with, compiled once: they are nine tenths of the time that a host file takes.
+
+The compiler takes what was precompiled as long as the headers behind it say the same, whatever their time stamps are:
+those change when an environment is installed again, or the project is cloned again, at the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from stackproof.engines.standin.clang import Compiled
+
+# Both when it is made and when it is used.
+_BY_CONTENT = ("-Xclang", "-fvalidate-ast-input-files-content")
+# Templates that the headers themselves use are instantiated in there, not in each file that begins with them.
+_MAKE = (*_BY_CONTENT, "-Xclang", "-fpch-instantiate-templates")
+
+Compile = Callable[[Sequence[str]], Compiled]
+
+
+def beginning_with(prefix: Path) -> tuple[str, ...]:
+    """Flags of a file that begins with what :func:`precompile` made."""
+    return (*_BY_CONTENT, "-include-pch", str(prefix))
+
+
+def precompile(make: Compile, use: Compile, flags: Sequence[str], source: Path, output: Path) -> Compiled | None:
+    """Compile the headers that ``source`` includes, unless ``output`` still is that; several processes do it once.
+
+    Args:
+        make: compiles a header.
+        use: compiles a file of the same language.
+        flags: of both, the same for every file that will begin with it.
+        source: the header.
+        output: where the result lies.
+
+    Returns:
+        What the compiler said, if it failed.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(output.with_suffix(".lock")):
+        if output.exists() and _is_current(use, flags, output):
+            return None
+        partial = output.with_suffix(f".{os.getpid()}.partial")
+        done = make([*flags, *_MAKE, str(source), "-o", str(partial)])
+        if done.succeeded:
+            partial.replace(output)
+            return None
+        partial.unlink(missing_ok=True)
+        return done
+
+
+def _is_current(use: Compile, flags: Sequence[str], output: Path) -> bool:
+    trial = output.with_suffix(f".{os.getpid()}.o")
+    try:
+        return use([*flags, *beginning_with(output), "-c", os.devnull, "-o", str(trial)]).succeeded
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""The gates: one folder each, and what they share in ``common``."""

@@ -1,5 +1,0 @@
-"""Formatting of what lands, with the tree's own linter settings, in the messages that ``lintrunner`` reads."""
-
-from stackproof.lint.gate import LintGate
-
-__all__ = ["LintGate"]

@@ -1,0 +1,1 @@
+"""How the grid samplers are called through PyTorch's public interface on the stand-in device."""
