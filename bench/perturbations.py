@@ -5,8 +5,9 @@
 ``TREES`` is a folder with a script ``make-tree NAME DEST`` and a folder for each tree: upstream's own files of a
 moment, which this repository does not hold. The edits are those of ``tests/support/perturbations``, each on each tree.
 The top commit of each stack goes through ``metal-check`` and ``host-check`` against the tree without the edit.
-Where there is no stack, or it fails, the edited tree goes through them too: an edit that breaks the tree by itself shows nothing. What
-a content came to is kept in ``--out`` and not compiled again. A tree that refuses the series unedited is left out.
+Where there is no stack, or it fails, the edited tree goes through them too: an edit that breaks the tree by itself
+shows nothing. What a content came to is kept in ``--out`` and not compiled again. A tree that refuses the series
+unedited is left out.
 """
 
 from __future__ import annotations

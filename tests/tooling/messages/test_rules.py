@@ -13,7 +13,7 @@ from patchstack.messages import (
     GhstackTrailers,
     Message,
     MessageFinding,
-    Part,
+    MessagePart,
     Severity,
     check_message,
     check_series,
@@ -60,12 +60,12 @@ class Seed:
 
     rule: str
     message: Message | str
-    part: Part = Part.BODY
+    part: MessagePart = MessagePart.BODY
     line: int = 3
 
 
 def _title(rule: str, title: str) -> Seed:
-    return Seed(rule, replace(GOOD, title=title), Part.TITLE, 1)
+    return Seed(rule, replace(GOOD, title=title), MessagePart.TITLE, 1)
 
 
 def _body(rule: str, line: str, *following: str) -> Seed:
@@ -75,7 +75,7 @@ def _body(rule: str, line: str, *following: str) -> Seed:
 
 
 def _trailers(rule: str, line: int, *trailers: str) -> Seed:
-    return Seed(rule, replace(GOOD, co_authors=(), ghstack=GhstackTrailers(trailers)), Part.TRAILERS, line)
+    return Seed(rule, replace(GOOD, co_authors=(), ghstack=GhstackTrailers(trailers)), MessagePart.TRAILERS, line)
 
 
 SEEDS = (
@@ -114,7 +114,7 @@ SEEDS = (
     _body("trailers-in-body", "https://example.com/alone"),
     _body("trailers-in-body", "Signed-off-by: Ada <ada@example.com>", "and two lines", "of prose"),
     _trailers("trailer-twice", 3, SOURCE, PULL, PULL.replace("7", "8")),
-    Seed("trailer-twice", replace(GOOD, co_authors=(ADA, ADA)), Part.TRAILERS, 2),
+    Seed("trailer-twice", replace(GOOD, co_authors=(ADA, ADA)), MessagePart.TRAILERS, 2),
     _trailers("unknown-trailer", 3, SOURCE, PULL, "Pull-Request: #7"),
     _trailers("source-id-alone", 1, SOURCE),
     _trailers("pull-request-alone", 1, PULL),
@@ -140,8 +140,8 @@ SEEDS = (
     _body("skip-ci", "Use [ci skip] for it."),
     _body("skip-ci", "skip-checks: true"),
     Seed("body-too-long", replace(GOOD, body="word " * 12_001), line=1),
-    Seed("key-with-space", f"[MPS] T\n\nProse.\n\n{SOURCE}\nApproved by: ada\n{PULL}\n", Part.TRAILERS, 2),
-    Seed("glued-trailers", f"[MPS] T\n\nProse before.\n{SOURCE}\n{PULL}\n", Part.TRAILERS, 1),
+    Seed("key-with-space", f"[MPS] T\n\nProse.\n\n{SOURCE}\nApproved by: ada\n{PULL}\n", MessagePart.TRAILERS, 2),
+    Seed("glued-trailers", f"[MPS] T\n\nProse before.\n{SOURCE}\n{PULL}\n", MessagePart.TRAILERS, 1),
 )
 
 

@@ -24,7 +24,7 @@ _NO_TRAILERS = GhstackTrailers()
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Quoted:
     """What a person gave the run to quote.
 
     Attributes:
@@ -36,10 +36,10 @@ class Evidence:
     benchmarks: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTHING = Evidence()
+NOTHING = Quoted()
 
 
-def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) -> Evidence:
+def read_quoted(plan: StackPlan, results: Path | None, tables: Sequence[str]) -> Quoted:
     """Read the files that a run is to quote.
 
     Args:
@@ -74,7 +74,7 @@ def read_evidence(plan: StackPlan, results: Path | None, tables: Sequence[str]) 
         if fence := unclosed_fence(benchmarks[change]):
             problem = "a code block of the table is not closed, and would swallow what follows it in the message"
             raise UsageError(problem, where=name, expected=f"a line {fence}", found="the end of the file")
-    return Evidence(read_results(results) if results else None, benchmarks)
+    return Quoted(read_results(results) if results else None, benchmarks)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Composer:
 
     plan: StackPlan
     trailers: Mapping[str, GhstackTrailers] = field(default_factory=dict)
-    evidence: Evidence = NOTHING
+    evidence: Quoted = NOTHING
 
     def messages(self, runs: Mapping[str, TestRun] | None = None) -> tuple[Message, ...]:
         """One message a commit, bottom first.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchstack.applying.check import check_commits
 from patchstack.applying.checkout import BranchUse, uses_of
-from patchstack.applying.compose import NOTHING, Composer, Evidence
+from patchstack.applying.compose import NOTHING, Composer, Quoted
 from patchstack.applying.lock import run_lock
 from patchstack.applying.move import backup_ref, move_branch
 from patchstack.applying.switch import Switch
@@ -19,7 +19,7 @@ from patchstack.errors import ManifestError, RefError
 from patchstack.messages.model import Message, MessageFinding
 from patchstack.messages.rules import check_series, refused
 from patchstack.planning import ChangePlan, StackPlan
-from patchstack.pulls import Become, PullFate, StackLinks, link_stack
+from patchstack.pulls import PullAction, PullOutcome, StackLinks, link_stack
 from patchstack.series import Series
 from patchstack.stack.branch import Branch, read_branch
 from patchstack.stack.identity import PLACEHOLDER, Signature, read_signature
@@ -61,7 +61,7 @@ class Written:
     commits: tuple[NewCommit, ...] = ()
     moved: bool = False
     backup: str = ""
-    pulls: tuple[PullFate, ...] = ()
+    pulls: tuple[PullOutcome, ...] = ()
     checked: str = ""
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Rehearsal:
         notes: sentences about the results that the messages would quote.
     """
 
-    pulls: tuple[PullFate, ...]
+    pulls: tuple[PullOutcome, ...]
     notes: tuple[str, ...]
 
 
@@ -88,7 +88,7 @@ def write_stack(
     force: bool = False,
     switch: Switch | None = None,
     identity_may_stand_in: bool = False,
-    evidence: Evidence = NOTHING,
+    evidence: Quoted = NOTHING,
     check: bool = False,
 ) -> Written:
     """Write the commits of ``plan`` and move the branch to the last one.
@@ -168,7 +168,7 @@ def rehearse_stack(
     *,
     force: bool = False,
     identity_may_stand_in: bool = False,
-    evidence: Evidence = NOTHING,
+    evidence: Quoted = NOTHING,
 ) -> Rehearsal:
     """Everything that :func:`write_stack` may refuse before it writes; the arguments are the same.
 
@@ -251,11 +251,11 @@ def _left_behind(links: StackLinks, backup: str) -> Iterator[str]:
     """Warnings about pull requests that need a person."""
     kept = f"; the branch as it was is kept as {backup}, put it back before the next full run" if backup else ""
     for fate in links.fates:
-        if fate.becomes is Become.LEFT_OUT:
+        if fate.becomes is PullAction.LEFT_OUT:
             yield f"--only leaves out '{fate.change}', which has a pull request{kept}"
-        elif fate.becomes is Become.NOT_APPLICABLE:
+        elif fate.becomes is PullAction.NOT_APPLICABLE:
             yield f"{fate}; the branch as it was is kept as {backup}" if backup else str(fate)
-        elif fate.next_command or (fate.note and fate.becomes is Become.NEW):
+        elif fate.next_command or (fate.note and fate.becomes is PullAction.NEW):
             yield str(fate)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from patchstack.applying.compose import Evidence, read_evidence
+from patchstack.applying.compose import Quoted, read_quoted
 from patchstack.applying.execute import rehearse_stack, write_stack
 from patchstack.applying.onto import resolve_onto
 from patchstack.applying.switch import Switch
@@ -63,7 +63,7 @@ def run(request: Request) -> RunReport:
         except ChoiceError as error:
             error.next_command = request.command(only=error.only, replace=error.replace)
             raise
-        evidence = read_evidence(plan, request.results, request.bench)
+        evidence = read_quoted(plan, request.results, request.bench)
         report = RunReport(repository, onto, branch, plan, dry_run=request.dry_run, notes=notes)
         if plan.blocked:
             advice = advice_for(plan, request.only, request.replace, planned)
@@ -146,7 +146,7 @@ def current_folder() -> Path:
         raise TreeError(problem, next_command="cd to a checkout, or --repo PATH") from None
 
 
-def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Evidence) -> RunReport:
+def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Quoted) -> RunReport:
     repository = report.repository
     written = write_stack(
         repository,

@@ -17,8 +17,8 @@ from patchstack.edits.model import lines_in_words
 from patchstack.errors import ExitCode
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.advice import Advice
-from patchstack.planning.parts import Part
-from patchstack.pulls import Become, PullFate
+from patchstack.planning.parts import PieceMatch
+from patchstack.pulls import PullAction, PullOutcome
 from patchstack.series import in_words
 from patchstack.tree.diffs import common_ends
 from patchstack.tree.git import Repository
@@ -55,7 +55,7 @@ class RunReport:
     plan: StackPlan
     written: Written | None = None
     dry_run: bool = False
-    pulls: tuple[PullFate, ...] = ()
+    pulls: tuple[PullOutcome, ...] = ()
     advice: tuple[Advice, ...] = ()
     next_commands: tuple[str, ...] = ()
     history: Mapping[tuple[str, Conflict], Behind] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class RunReport:
         """What to type next; ghstack gives its labels to every pull request that it opens."""
         if not self.written or not self.written.commits:
             return ""
-        new = {fate.change for fate in self.pulls if fate.becomes is Become.NEW}
+        new = {fate.change for fate in self.pulls if fate.becomes is PullAction.NEW}
         labels = [label for commit in self.plan.commits if commit.change.id in new for label in commit.change.labels]
         listed = ",".join(dict.fromkeys(labels))
         quoted = shlex.quote(listed) if _READ_BY_SHELL.search(listed) else f'"{listed}"'
@@ -138,7 +138,7 @@ def _change_json(report: RunReport, change: ChangePlan, *, explain: bool) -> dic
     }
 
 
-def _part_json(part: Part) -> dict[str, Any]:
+def _part_json(part: PieceMatch) -> dict[str, Any]:
     """One named thing of a change: where the tree has it, how alike it is, and the diff from the tree's to ours."""
     return {
         "path": part.piece.path,
@@ -246,7 +246,7 @@ def _likeness(change: ChangePlan) -> str:
     return f"{change.likeness:.0%} alike" if change.parts else "not compared"
 
 
-def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
+def _part_lines(parts: Iterable[PieceMatch]) -> Iterator[str]:
     for part in parts:
         at = lines_in_words([part.theirs.line], [part.theirs.brought_by]) if part.theirs else ""
         renamed = f" as {part.theirs.name}" if part.theirs and part.verdict == "renamed" else ""

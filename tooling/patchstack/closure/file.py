@@ -27,14 +27,14 @@ class Named:
         kind: as in :class:`Definition`; ``declaration`` for a prototype, ``enumerator``, ``name`` for anything else.
         scope: the namespace and types around it.
         at: offset from which on it is known.
-        takes: the least and the largest number of arguments; ``None`` for what is not called, or not looked at.
+        arity: the least and the largest number of arguments; ``None`` for what is not called, or not looked at.
     """
 
     name: str
     kind: str
     scope: str
     at: int
-    takes: tuple[int, int] | None = None
+    arity: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ class ScannedFile:
     def _read(self, definition: Definition) -> None:
         code = self._code(definition.start, definition.end)
         name = definition.name.rpartition("::")[2]
-        takes = None
+        arity = None
         if definition.kind in ("function", "kernel"):
             text = self._text[definition.start : definition.end]
-            takes = _takes(text, name)
+            arity = _arity(text, name)
             self.signatures.setdefault(name, set()).add(_signature(text, name))
-        self._add(Named(name, definition.kind, definition.scope, definition.start, takes))
+        self._add(Named(name, definition.kind, definition.scope, definition.start, arity))
         self._add_enumerators(code, definition.scope, definition.start)
         if definition.kind in ("alias", "variable"):
             for other, at in code.declared.items():
@@ -146,11 +146,11 @@ class ScannedFile:
             return
         listed = [part.strip().removesuffix("...") for part in (match.group(3) or "").split(",")]
         parameters = (*filter(None, listed), *(["__VA_ARGS__"] if "..." in match.group() else []))
-        takes = None
+        arity = None
         if match.group(2) is not None:
             count = len([name for name in (match.group(3) or "").split(",") if name.strip()])
-            takes = (count, count) if "..." not in match.group() else (max(count - 1, 0), UNBOUNDED)
-        self._add(Named(definition.name, "macro", "", definition.start, takes))
+            arity = (count, count) if "..." not in match.group() else (max(count - 1, 0), UNBOUNDED)
+        self._add(Named(definition.name, "macro", "", definition.start, arity))
         head = match.end()
         code = read_code(_BLANKS.sub(" ", text[:head]) + text[head:], is_metal=self.is_metal)
         self.macros[definition.name] = Entity(
@@ -160,8 +160,8 @@ class ScannedFile:
     def _read_rest(self, bodies: list[Definition]) -> None:
         """What stands between definitions: declarations, calls of macros, explicit instantiations."""
         for definition in self.cxx.prototypes:
-            takes = _takes(self._text[definition.start : definition.end], definition.name)
-            self._add(Named(definition.name, "declaration", definition.scope, definition.start, takes))
+            arity = _arity(self._text[definition.start : definition.end], definition.name)
+            self._add(Named(definition.name, "declaration", definition.scope, definition.start, arity))
         at = 0
         for start, end in [*((d.start, d.end) for d in bodies), (len(self._text), len(self._text))]:
             self._read_between(at, start)
@@ -222,8 +222,8 @@ def _parameters_of_head(head: str, name: str) -> tuple[list[list[str]], bool] | 
     return None
 
 
-def _takes(text: str, name: str) -> tuple[int, int] | None:
-    """The numbers of arguments that a function of a declaration takes."""
+def _arity(text: str, name: str) -> tuple[int, int] | None:
+    """The numbers of arguments that a function of a declaration arity."""
     found = _parameters(text, name)
     if found is None:
         return None

@@ -307,7 +307,7 @@ class Unit:
         return include.path == "ATen/Functions.h" and bool(self.file.branches(include.start))
 
     def _misfit(self, use: Use, at: int) -> tuple[str, str] | None:
-        """Whether a function or macro of these files takes another number of arguments."""
+        """Whether a function or macro of these files arity another number of arguments."""
         name = use.names[-1]
         if (
             not use.counts
@@ -316,14 +316,14 @@ class Unit:
         ):
             return None
         known = [*self.file.defines.get(name, ()), *self._from_headers(name)]
-        if not known or any(d.takes is None or d.kind not in _CALLABLE for d in known):
+        if not known or any(d.arity is None or d.kind not in _CALLABLE for d in known):
             return None
-        if any(least <= count <= most for d in known for count in use.counts for least, most in [d.takes or (0, 0)]):
+        if any(least <= count <= most for d in known for count in use.counts for least, most in [d.arity or (0, 0)]):
             return None
         if use.counts[-1] >= UNBOUNDED or self._included_elsewhere(name):
             return None
-        wanted = " or ".join(sorted({_number(*d.takes).partition(" argument")[0] for d in known if d.takes}))
-        return name, f"called with {_number(use.counts[0], use.counts[0])}, takes {wanted}"
+        wanted = " or ".join(sorted({_number(*d.arity).partition(" argument")[0] for d in known if d.arity}))
+        return name, f"called with {_number(use.counts[0], use.counts[0])}, arity {wanted}"
 
     def _changed_headers(self) -> Iterator[str]:
         for include in self.includes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from patchstack.drift.condition import REFUSED, STATE, Condition, Facet, fingerprint
 from patchstack.drift.line import Line, UpstreamCommit, read_line
-from patchstack.drift.model import ChangeDrift, Drift, Part, Turn, When
+from patchstack.drift.model import ChangeDrift, Drift, DriftPart, Turn, When
 from patchstack.drift.replay import Replay
 from patchstack.drift.search import first_of_present
 from patchstack.drift.torchgen import refused_by_torchgen
@@ -95,11 +95,11 @@ class _Search:
                 turns[traced.when, traced.place].append(traced)
         if change.id in self.shims:
             facet, when = self.shims[change.id]
-            turns[when, 0].append(_Traced(when, 0, Part("", facet, needs_person=True)))
+            turns[when, 0].append(_Traced(when, 0, DriftPart("", facet, needs_person=True)))
         in_order = sorted(turns.items(), key=lambda item: (item[0][0] is When.BETWEEN, item[0][1]))
         return ChangeDrift(change, since, onto, tuple(self._turn(change, traced) for _, traced in in_order))
 
-    def _trace(self, change: Change, part: Part) -> _Traced:
+    def _trace(self, change: Change, part: DriftPart) -> _Traced:
         """Find the place at which a part of the present condition began, and how it looked there."""
         stations, name = self.line.stations, part.after.name
         found = first_of_present(
@@ -139,17 +139,17 @@ class _Traced:
 
     when: When
     place: int
-    part: Part
+    part: DriftPart
     exact: bool = True
 
 
-def _difference(since: Condition, onto: Condition, facet: Facet) -> Part | None:
+def _difference(since: Condition, onto: Condition, facet: Facet) -> DriftPart | None:
     """The part of a report that a facet of the present makes; ``None`` where it is as it was, and fine."""
     before = since.value(facet.name)
     if before == facet.value:
-        return Part(before, facet, needs_person=True) if facet.needs_person else None
+        return DriftPart(before, facet, needs_person=True) if facet.needs_person else None
     if facet.name == STATE:
         # Back from a blocked state is good news. To have landed, or to be reverted, is news that somebody must act on.
         mended = facet.value == ChangeState.ABSENT.value and since.state.needs_person
-        return Part(before, facet, needs_person=not mended)
-    return Part(before, facet, facet.needs_person) if before or facet.needs_person else None
+        return DriftPart(before, facet, needs_person=not mended)
+    return DriftPart(before, facet, facet.needs_person) if before or facet.needs_person else None

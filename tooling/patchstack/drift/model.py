@@ -42,7 +42,7 @@ class Verdict(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class DriftPart:
     """One facet that is not what it was, or that has been wrong all along.
 
     Attributes:
@@ -80,7 +80,7 @@ class Turn:
     when: When
     commit: UpstreamCommit | None
     exact: bool
-    parts: tuple[Part, ...]
+    parts: tuple[DriftPart, ...]
     fingerprint: str
 
     @property
@@ -88,7 +88,7 @@ class Turn:
         return any(part.needs_person for part in self.parts)
 
     @property
-    def telling(self) -> tuple[Part, ...]:
+    def telling(self) -> tuple[DriftPart, ...]:
         """The parts that need a person; all where none does."""
         return tuple(part for part in self.parts if part.needs_person) or self.parts
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from patchstack.drift.github import annotation
 from patchstack.drift.line import UpstreamCommit
-from patchstack.drift.model import ChangeDrift, Drift, Part, Turn, When
+from patchstack.drift.model import ChangeDrift, Drift, DriftPart, Turn, When
 from patchstack.errors import UsageError
 
 MARK = "apply-stack drift:"
@@ -94,7 +94,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _part_json(part: Part) -> dict[str, Any]:
+def _part_json(part: DriftPart) -> dict[str, Any]:
     conflict = part.after.conflict
     return {
         "what": part.after.name,

@@ -1,6 +1,14 @@
 """Commit messages: their parts, their rules, and the trailers that tie them to pull requests."""
 
-from patchstack.messages.model import CoAuthor, GhstackTrailers, Message, MessageFinding, Part, PullRequest, Severity
+from patchstack.messages.model import (
+    CoAuthor,
+    GhstackTrailers,
+    Message,
+    MessageFinding,
+    MessagePart,
+    PullRequest,
+    Severity,
+)
 from patchstack.messages.rules import check_message, check_series, check_text, refused
 from patchstack.messages.trailers import (
     Carried,
@@ -19,8 +27,8 @@ __all__ = [
     "GhstackTrailers",
     "Message",
     "MessageFinding",
+    "MessagePart",
     "OldMessage",
-    "Part",
     "PullRequest",
     "Severity",
     "carry",

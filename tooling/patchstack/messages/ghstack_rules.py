@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from patchstack.messages.model import GhstackTrailers, Line, Part
+from patchstack.messages.model import GhstackTrailers, Line, MessagePart
 from patchstack.messages.paragraphs import is_trailer_block, paragraphs
 from patchstack.messages.rule import Draft, Rule, lines_with, refuse, warn
 
-_BODY = (Part.BODY,)
+_BODY = (MessagePart.BODY,)
 _LINK_KEY = r"(?:Pull Request resolved|Pull-Request-resolved|Pull-Request)"
 _GHSTACK_KEY = re.compile(rf"(?:ghstack-source-id|ghstack-comment-id|{_LINK_KEY}|co-authored-by):", re.IGNORECASE)
 _BOT = r"@pytorch(?:merge)?bot\b"
@@ -26,32 +26,32 @@ _BULLET = re.compile(r"\s*[*+-]\s")
 
 
 def _stack_list(draft: Draft) -> Iterable[Line]:
-    body = draft.part(Part.BODY)
+    body = draft.part(MessagePart.BODY)
     for line, following in pairwise(body):
         if _STACK_HEAD.search(line.text) and following.text.startswith("* "):
             yield line
 
 
 def _mentions(draft: Draft, *, in_cc: bool) -> Iterable[Line]:
-    for line in (*draft.part(Part.TITLE), *draft.part(Part.BODY)):
+    for line in (*draft.part(MessagePart.TITLE), *draft.part(MessagePart.BODY)):
         if _MENTION.search(line.text) and bool(_CC.match(line.text)) is in_cc:
             yield line
 
 
 def _leading_bullet(draft: Draft) -> Iterable[Line]:
-    first = next((line for line in draft.part(Part.BODY) if line.text.strip()), None)
+    first = next((line for line in draft.part(MessagePart.BODY) if line.text.strip()), None)
     return [first] if first is not None and _BULLET.match(first.text) else []
 
 
 def _trailers_in_body(draft: Draft) -> Iterable[Line]:
     for paragraph in paragraphs(draft.message.body):
         if is_trailer_block(paragraph.lines) and not any(map(_GHSTACK_KEY.match, paragraph.lines)):
-            yield Line(Part.BODY, paragraph.first, paragraph.lines[0])
+            yield Line(MessagePart.BODY, paragraph.first, paragraph.lines[0])
 
 
 def _repeated_trailers(draft: Draft) -> Iterable[Line]:
     seen: Counter[str] = Counter()
-    for line in draft.part(Part.TRAILERS):
+    for line in draft.part(MessagePart.TRAILERS):
         key, _, value = line.text.partition(": ")
         once_only = key.replace("-resolved", "") if GhstackTrailers.recognises(line.text) else value.lower()
         seen[once_only] += 1
@@ -61,14 +61,14 @@ def _repeated_trailers(draft: Draft) -> Iterable[Line]:
 
 def _unknown_trailers(draft: Draft) -> Iterable[Line]:
     strangers = [line for line in draft.message.ghstack.lines if not GhstackTrailers.recognises(line)]
-    return [line for line in draft.part(Part.TRAILERS) if line.text in strangers]
+    return [line for line in draft.part(MessagePart.TRAILERS) if line.text in strangers]
 
 
 def _missing(draft: Draft, *, source_id: bool) -> Iterable[Line]:
     ghstack = draft.message.ghstack
     lacks_source, lacks_link = ghstack.source_id is None, ghstack.pull_request is None
     alone = lacks_source and not lacks_link if source_id else lacks_link and not lacks_source
-    return [draft.part(Part.TRAILERS)[-1]] if alone else []
+    return [draft.part(MessagePart.TRAILERS)[-1]] if alone else []
 
 
 GHSTACK_RULES: tuple[Rule, ...] = (

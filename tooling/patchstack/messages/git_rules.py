@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from patchstack.messages.model import Line, Part
+from patchstack.messages.model import Line, MessagePart
 from patchstack.messages.paragraphs import has_key_with_space, is_continuation, is_trailer, split_final_paragraph
 from patchstack.messages.rule import Draft, Rule, first_of, lines_with, refuse, warn
 
-_BODY = (Part.BODY,)
-_ALL = (Part.TITLE, Part.BODY, Part.TRAILERS)
+_BODY = (MessagePart.BODY,)
+_ALL = (MessagePart.TITLE, MessagePart.BODY, MessagePart.TRAILERS)
 _GITHUB_BODY_LIMIT = 60_000  # 65,536 at GitHub, less what ghstack puts before it
 _IN_BODY_HEADER = re.compile(r"(?:From|Date|Subject):\s|>From [0-9a-f]{40}\s|\[PATCH\]\s", re.IGNORECASE)
 # A mailbox separator for git: something that ends in a time of day and a year.
@@ -21,17 +21,17 @@ _KNOWN_KEY = re.compile(r"(?:ghstack-source-id|ghstack-comment-id|Pull-Request|c
 
 
 def _mail_header(draft: Draft) -> Iterable[Line]:
-    first = next((line for line in draft.part(Part.BODY) if line.text.strip()), None)
+    first = next((line for line in draft.part(MessagePart.BODY) if line.text.strip()), None)
     return [first] if first is not None and _IN_BODY_HEADER.match(first.text) else []
 
 
 def _long_body(draft: Draft) -> Iterable[Line]:
     size = len(draft.message.body)
-    return [Line(Part.BODY, 1, f"{size} characters")] if size > _GITHUB_BODY_LIMIT else []
+    return [Line(MessagePart.BODY, 1, f"{size} characters")] if size > _GITHUB_BODY_LIMIT else []
 
 
 def _doubled_empty_lines(draft: Draft) -> Iterable[Line]:
-    lines = draft.part(Part.BODY)
+    lines = draft.part(MessagePart.BODY)
     last = max((line.number for line in lines if line.text.strip()), default=0)
     for before, line in pairwise(lines):
         if not before.text.strip() and not line.text.strip() and line.number < last:
@@ -46,7 +46,7 @@ def _final_paragraph(draft: Draft) -> tuple[str, ...]:
 def _key_with_space(draft: Draft) -> Iterable[Line]:
     lines = _final_paragraph(draft)
     if any(is_trailer(line) for line in lines):
-        yield from (Line(Part.TRAILERS, n, line) for n, line in enumerate(lines, 1) if has_key_with_space(line))
+        yield from (Line(MessagePart.TRAILERS, n, line) for n, line in enumerate(lines, 1) if has_key_with_space(line))
 
 
 def _glued_prose(draft: Draft) -> Iterable[Line]:
@@ -54,7 +54,7 @@ def _glued_prose(draft: Draft) -> Iterable[Line]:
     if any(_KNOWN_KEY.match(line) for line in lines):
         for number, line in enumerate(lines, 1):
             if not (is_trailer(line) or is_continuation(line) or has_key_with_space(line)):
-                yield Line(Part.TRAILERS, number, line)
+                yield Line(MessagePart.TRAILERS, number, line)
 
 
 GIT_RULES: tuple[Rule, ...] = (

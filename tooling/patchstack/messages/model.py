@@ -24,7 +24,7 @@ _PULL_REQUEST = re.compile(
 )
 
 
-class Part(enum.Enum):
+class MessagePart(enum.Enum):
     """Where in a message a line stands."""
 
     TITLE = "title"
@@ -42,7 +42,7 @@ class Line:
         text: the line without its line feed.
     """
 
-    part: Part
+    part: MessagePart
     number: int
     text: str
 
@@ -155,7 +155,11 @@ class Message:
 
     def lines(self) -> Iterator[Line]:
         """Every line as written, before :meth:`render` tidies it."""
-        texts = ((Part.TITLE, self.title), (Part.BODY, self.body), (Part.TRAILERS, "\n".join(self.trailers)))
+        texts = (
+            (MessagePart.TITLE, self.title),
+            (MessagePart.BODY, self.body),
+            (MessagePart.TRAILERS, "\n".join(self.trailers)),
+        )
         for part, text in texts:
             for number, line in enumerate(text.split("\n"), start=1):
                 yield Line(part, number, line)
@@ -185,11 +189,11 @@ class MessageFinding:
     rule: str
     severity: Severity
     title: str
-    part: Part
+    part: MessagePart
     line: int
     found: str
     problem: str
 
     def __str__(self) -> str:
-        place = self.part.value if self.part is Part.TITLE else f"{self.part.value} line {self.line}"
+        place = self.part.value if self.part is MessagePart.TITLE else f"{self.part.value} line {self.line}"
         return f"{self.title!r}, {place}: {self.problem}; found {self.found!r} ({self.rule})"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from patchstack.messages.model import Line, Message, MessageFinding, Part, Severity
+from patchstack.messages.model import Line, Message, MessageFinding, MessagePart, Severity
 
 _SHOWN = 60
-_WRITTEN = (Part.TITLE, Part.BODY)
+_WRITTEN = (MessagePart.TITLE, MessagePart.BODY)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Draft:
     def title(self) -> str:
         return self.message.title
 
-    def part(self, part: Part) -> tuple[Line, ...]:
+    def part(self, part: MessagePart) -> tuple[Line, ...]:
         return tuple(line for line in self.lines if line.part is part)
 
 
@@ -78,7 +78,7 @@ def warn(name: str, problem: str, check: Check) -> Rule:
     return Rule(name, Severity.WARN, problem, check)
 
 
-def lines_with(pattern: str, parts: tuple[Part, ...] = _WRITTEN, *, ignore_case: bool = False) -> Check:
+def lines_with(pattern: str, parts: tuple[MessagePart, ...] = _WRITTEN, *, ignore_case: bool = False) -> Check:
     """A check for every line of ``parts`` in which ``pattern`` is found."""
     compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     return lambda draft: (line for line in draft.lines if line.part in parts and compiled.search(line.text))
@@ -91,4 +91,4 @@ def first_of(check: Check) -> Check:
 
 def title_where(condition: Callable[[str], bool]) -> Check:
     """A check of the title as a whole."""
-    return lambda draft: [Line(Part.TITLE, 1, draft.title)] if condition(draft.title) else []
+    return lambda draft: [Line(MessagePart.TITLE, 1, draft.title)] if condition(draft.title) else []

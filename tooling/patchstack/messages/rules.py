@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from patchstack.messages.ghstack_rules import GHSTACK_RULES
 from patchstack.messages.git_rules import GIT_RULES
-from patchstack.messages.model import Message, MessageFinding, Part, Severity
+from patchstack.messages.model import Message, MessageFinding, MessagePart, Severity
 from patchstack.messages.paragraphs import is_trailer_block, split_final_paragraph
 from patchstack.messages.rule import Draft, Rule, shortened
 from patchstack.messages.title_rules import TITLE_RULES
@@ -57,8 +57,8 @@ def _check(draft: Draft) -> tuple[MessageFinding, ...]:
     return tuple(finding for rule in MESSAGE_RULES for finding in rule.findings(draft))
 
 
-def _in_series(rule: str, message: Message, part: Part, found: str, problem: str) -> MessageFinding:
-    line = 1 if part is Part.TITLE else len(message.trailers)
+def _in_series(rule: str, message: Message, part: MessagePart, found: str, problem: str) -> MessageFinding:
+    line = 1 if part is MessagePart.TITLE else len(message.trailers)
     return MessageFinding(rule, Severity.REFUSE, message.title, part, line, shortened(found), problem)
 
 
@@ -70,7 +70,7 @@ def _equal_titles(messages: Sequence[Message]) -> tuple[MessageFinding, ...]:
         folded = " ".join(message.title.casefold().split())
         if folded in seen:
             problem = "another change of the series has this title, and its pull request could be taken for this one"
-            findings.append(_in_series("equal-titles", message, Part.TITLE, message.title, problem))
+            findings.append(_in_series("equal-titles", message, MessagePart.TITLE, message.title, problem))
         seen.add(folded)
     return tuple(findings)
 
@@ -85,10 +85,10 @@ def _pull_requests(messages: Sequence[Message]) -> tuple[MessageFinding, ...]:
             continue
         if linked.url in seen:
             problem = "two commits are tied to one pull request, and ghstack stops: unlink one of them"
-            findings.append(_in_series("shared-pull-request", message, Part.TRAILERS, linked.url, problem))
+            findings.append(_in_series("shared-pull-request", message, MessagePart.TRAILERS, linked.url, problem))
         if repositories and linked.repository not in repositories:
             problem = "the stack's pull requests are in two repositories, and ghstack stops: unlink one of them"
-            findings.append(_in_series("two-repositories", message, Part.TRAILERS, linked.url, problem))
+            findings.append(_in_series("two-repositories", message, MessagePart.TRAILERS, linked.url, problem))
         seen.add(linked.url)
         repositories.add(linked.repository)
     return tuple(findings)

@@ -15,7 +15,7 @@ from patchstack.edits import Conflict, Edit, Outcome, Spot
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
-from patchstack.planning.parts import Part
+from patchstack.planning.parts import PieceMatch
 from patchstack.tree.pieces import Piece
 from patchstack.tree.text import find_lines, line_end, lines_end, one_splice
 
@@ -84,7 +84,7 @@ class Lineage:
         line, change = self.origin(piece.path, piece.line)
         return dataclasses.replace(piece, line=line, brought_by=change)
 
-    def part(self, part: Part) -> Part:
+    def part(self, part: PieceMatch) -> PieceMatch:
         """Likewise, of what the tree has in the place of a part of a change."""
         return dataclasses.replace(part, theirs=self.piece(part.theirs)) if part.theirs else part
 

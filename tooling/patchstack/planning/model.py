@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from patchstack.edits import Conflict, Edit, Outcome
 from patchstack.planning.lines import AS_THEY_ARE, Lineage
-from patchstack.planning.parts import Part, likeness, only_theirs
+from patchstack.planning.parts import PieceMatch, likeness, only_theirs
 from patchstack.series import Applicability, Change, Series
 from patchstack.tree.git import GitCommitHash, Tree
 
@@ -90,7 +90,7 @@ class ChangePlan:
     edits: tuple[EditPlan, ...]
     markers: Mapping[str, bool]
     tree: Tree
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PieceMatch, ...] = ()
     replaces: bool = False
     unmet: tuple[Applicability, ...] = ()
 
@@ -101,7 +101,7 @@ class ChangePlan:
         return self.state is ChangeState.ABSENT and not self.conflicts
 
     @property
-    def replaced(self) -> tuple[Part, ...]:
+    def replaced(self) -> tuple[PieceMatch, ...]:
         """What goes from the tree, beside what comes for it."""
         gone = [piece for plan in self.edits for piece in plan.outcome.replaced]
         there = {(piece.path, piece.kind, piece.name) for piece in gone}

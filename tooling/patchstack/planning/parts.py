@@ -24,7 +24,7 @@ RENAMED = 0.8
 
 
 @dataclass(frozen=True)
-class Part:
+class PieceMatch:
     """One named thing of a change, or one that only the tree has and that the change replaces.
 
     Attributes:
@@ -61,53 +61,55 @@ class Part:
         return [] if self.verdict in ("same", "missing") else piece_diff(self.theirs, self.ours)
 
 
-def compare(edits: Iterable[Edit], tree: Tree) -> tuple[Part, ...]:
+def compare(edits: Iterable[Edit], tree: Tree) -> tuple[PieceMatch, ...]:
     """Everything that the edits bring under a name, beside what the tree has."""
     return tuple(part for edit in edits for part in _remembered_parts(edit, tree))
 
 
-def _remembered_parts(edit: Edit, tree: Tree) -> tuple[Part, ...]:
+def _remembered_parts(edit: Edit, tree: Tree) -> tuple[PieceMatch, ...]:
     entry = None if edit.path in tree.replaced else tree.entry(edit.path)
     data = tree.read(edit.path) if entry is None or entry.is_file else None
 
-    def computed() -> tuple[Part, ...]:
+    def computed() -> tuple[PieceMatch, ...]:
         return tuple(_parts(edit.introduces(), edit.counterparts(tree) if data is not None else ()))
 
     question = f"parts of {edit!r} {'there' if data is not None else 'without its file'}"
     return remembered_value(question, data or b"", computed, _encoded, _decoded)
 
 
-def _encoded(parts: tuple[Part, ...]) -> list[Any]:
+def _encoded(parts: tuple[PieceMatch, ...]) -> list[Any]:
     def piece(found: Piece | None) -> list[Any] | None:
         return None if found is None else [found.path, found.kind, found.name, found.text.decode("latin-1"), found.line]
 
     return [[piece(part.ours), piece(part.theirs), part.similarity] for part in parts]
 
 
-def _decoded(stored: list[Any]) -> tuple[Part, ...]:
+def _decoded(stored: list[Any]) -> tuple[PieceMatch, ...]:
     def piece(found: list[Any] | None) -> Piece | None:
         if found is None:
             return None
         path, kind, name, text, line = found
         return Piece(path, kind, name, text.encode("latin-1"), line)
 
-    return tuple(Part(piece(ours), piece(theirs), similarity_) for ours, theirs, similarity_ in stored)
+    return tuple(PieceMatch(piece(ours), piece(theirs), similarity_) for ours, theirs, similarity_ in stored)
 
 
-def likeness(parts: Sequence[Part]) -> float:
+def likeness(parts: Sequence[PieceMatch]) -> float:
     """How much of a change the tree has: the parts' likeness, weighed by their length; what is missing counts 0."""
     weighed = [(len(part.ours.tokens), part.similarity) for part in parts if part.ours is not None]
     total = sum(weight for weight, _ in weighed)
     return sum(weight * value for weight, value in weighed) / total if total else 0.0
 
 
-def only_theirs(replaced: Iterable[Piece], parts: Sequence[Part]) -> tuple[Part, ...]:
+def only_theirs(replaced: Iterable[Piece], parts: Sequence[PieceMatch]) -> tuple[PieceMatch, ...]:
     """What is replaced and stands beside none of our parts."""
     known = {(p.theirs.path, p.theirs.kind, p.theirs.name) for p in parts if p.theirs is not None}
-    return tuple(Part(None, piece, 0.0) for piece in replaced if (piece.path, piece.kind, piece.name) not in known)
+    return tuple(
+        PieceMatch(None, piece, 0.0) for piece in replaced if (piece.path, piece.kind, piece.name) not in known
+    )
 
 
-def _parts(brought: Sequence[Piece], found: Sequence[Piece]) -> Iterable[Part]:
+def _parts(brought: Sequence[Piece], found: Sequence[Piece]) -> Iterable[PieceMatch]:
     by_name: dict[str, Piece] = {}
     for piece in found:
         by_name.setdefault(piece.name, piece)
@@ -116,7 +118,7 @@ def _parts(brought: Sequence[Piece], found: Sequence[Piece]) -> Iterable[Part]:
     for piece in brought:
         same_kind = next((p for p in found if (p.kind, p.name) == (piece.kind, piece.name)), by_name.get(piece.name))
         theirs = same_kind or _renamed(piece, others)
-        yield Part(piece, theirs, similarity(piece, theirs) if theirs else 0.0)
+        yield PieceMatch(piece, theirs, similarity(piece, theirs) if theirs else 0.0)
 
 
 def _renamed(piece: Piece, others: Sequence[Piece]) -> Piece | None:

@@ -16,19 +16,19 @@ from patchstack.messages.trailers import Carried, OldMessage, carry, extract
 from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls.history import Earlier, Source, earlier_commits, looked_at
 from patchstack.pulls.landed import Landing, find_landings
-from patchstack.pulls.outcomes import Become, PullFate, close_command
+from patchstack.pulls.outcomes import PullAction, PullOutcome, close_command
 from patchstack.pulls.remote import RemotePull, RemotePulls, read_remote
 from patchstack.pulls.settings import read_settings
 from patchstack.series import Change, in_words
 from patchstack.stack.branch import Branch
-from patchstack.stack.identify import Evidence, Identifier, Identity
+from patchstack.stack.identify import ChangeMatch, Identifier, MatchReason
 from patchstack.stack.record import Made
 from patchstack.tree.git import GitCommitHash, GitTreeHash, Repository
 from patchstack.tree.git.model import Commit
 from patchstack.tree.git.process import GitCommandError
 
 _NOT_FETCHED = "cannot tell whether it was amended elsewhere, its refs were not fetched"
-_Identities = Mapping[GitCommitHash, Identity | None]
+_Identities = Mapping[GitCommitHash, ChangeMatch | None]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Link:
 
     trailers: GhstackTrailers
     source: Source
-    evidence: Evidence
+    evidence: MatchReason
     note: str = ""
 
     @property
@@ -63,12 +63,12 @@ class StackLinks:
     """
 
     by_change: Mapping[str, GhstackTrailers] = field(default_factory=dict)
-    fates: tuple[PullFate, ...] = ()
+    fates: tuple[PullOutcome, ...] = ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Ids of submitted changes that this run leaves out: their trailers are on no commit of the new stack."""
-        kept = (Become.LEFT_OUT, Become.NOT_APPLICABLE)
+        kept = (PullAction.LEFT_OUT, PullAction.NOT_APPLICABLE)
         return tuple(fate.change for fate in self.fates if fate.becomes in kept)
 
 
@@ -116,13 +116,13 @@ class _Linker:
     def _upstream(self) -> list[str]:
         return [self.plan.onto, *self.branch.upstream]
 
-    def _identity(self, commit: Commit) -> Identity | None:
+    def _identity(self, commit: Commit) -> ChangeMatch | None:
         """An id that the series no longer has is no identity: it may have been renamed, and then the title tells."""
         known = self.identifier.identify(commit)
         if known is not None and known.change in self.titles:
             return known
         renamed = [change for change, title in self.titles.items() if title == commit.title]
-        return Identity(renamed[0], Evidence.TITLE) if renamed else known
+        return ChangeMatch(renamed[0], MatchReason.TITLE) if renamed else known
 
     def _carry(self, commits: Sequence[Commit], identities: _Identities) -> Carried:
         """Take over what the branch has; whatever is not clear there stops the run."""
@@ -150,14 +150,14 @@ class _Linker:
     def _urls(self) -> set[str]:
         return {link.url for link in self.links.values()}
 
-    def _candidates(self, earlier: Iterable[Earlier]) -> Iterator[tuple[Earlier, Identity]]:
+    def _candidates(self, earlier: Iterable[Earlier]) -> Iterator[tuple[Earlier, ChangeMatch]]:
         for past in earlier:
             identity = self._identity(past.commit)
             if identity is not None:
                 yield past, identity
         for entry in reversed(self.made):
             if extract(entry.message).pull_request is not None:
-                yield _recorded(entry), Identity(entry.change, Evidence.RECORDED, entry)
+                yield _recorded(entry), ChangeMatch(entry.change, MatchReason.RECORDED, entry)
 
     def _remote(self) -> RemotePulls:
         """The remote's refs, and from them what a submit left behind that died before it rewrote the local commits."""
@@ -204,8 +204,8 @@ class _Linker:
 
     def _linked(self, carried: Carried, on_branch: Sequence[Commit], landed: Mapping[str, Landing]) -> StackLinks:
         before = _positions(on_branch)
-        stays: list[PullFate] = []
-        goes: list[PullFate] = []
+        stays: list[PullOutcome] = []
+        goes: list[PullOutcome] = []
         by_change: dict[str, GhstackTrailers] = {}
         planned = {change.change.id: change for change in self.plan.changes}
         for change in self.plan.series.changes:
@@ -215,7 +215,7 @@ class _Linker:
                 fate = _staying(change.id, change.title, link, landing)
                 if cut := self.unlinked.get(change.id):
                     fate = replace(fate, note=f"it was unlinked on the branch from {cut}, which stays open")
-                if fate.becomes is Become.UPDATED and link:
+                if fate.becomes is PullAction.UPDATED and link:
                     by_change[change.id] = link.trailers
                 stays.append(replace(fate, position=len(stays) + 1))
             elif link:
@@ -240,7 +240,7 @@ def _unlinked(commits: Iterable[Commit], identities: _Identities) -> Iterator[st
     """Changes whose commit lost its trailers and nothing else: that is what ``ghstack unlink`` does."""
     for commit in commits:
         identity = identities[commit.hash]
-        if identity is not None and identity.evidence is Evidence.REWRITTEN and not extract(commit.message):
+        if identity is not None and identity.evidence is MatchReason.REWRITTEN and not extract(commit.message):
             yield identity.change
 
 
@@ -284,20 +284,20 @@ def _edited(remote: str, pull: RemotePull) -> RefError:
     )
 
 
-def _staying(change: str, title: str, link: Link | None, landing: Landing | None) -> PullFate:
+def _staying(change: str, title: str, link: Link | None, landing: Landing | None) -> PullOutcome:
     """The fate of a change that is a commit of the new stack."""
     if link is None:
-        return PullFate(change, title, Become.NEW)
+        return PullOutcome(change, title, PullAction.NEW)
     pull = link.trailers.pull_request
     source, evidence = link.source.value, link.evidence.value
     if landing is not None and landing.reverted_by is None:
         note = f"{pull.url if pull else ''} {landing}, so what comes now needs a pull request of its own"
-        return PullFate(change, title, Become.NEW, note=note)
+        return PullOutcome(change, title, PullAction.NEW, note=note)
     note = "; ".join(filter(None, [str(landing) if landing else "", link.note]))
-    return PullFate(change, title, Become.UPDATED, pull, source=source, evidence=evidence, note=note)
+    return PullOutcome(change, title, PullAction.UPDATED, pull, source=source, evidence=evidence, note=note)
 
 
-def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan | None) -> PullFate:
+def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan | None) -> PullOutcome:
     """The fate of a submitted change that is no commit of the new stack.
 
     Args:
@@ -305,9 +305,9 @@ def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan
     """
     pull = link.trailers.pull_request
     source, evidence = link.source.value, link.evidence.value
-    fate = PullFate(change.id, change.title, Become.LEFT_OUT, pull, source=source, evidence=evidence)
+    fate = PullOutcome(change.id, change.title, PullAction.LEFT_OUT, pull, source=source, evidence=evidence)
     if landing is not None:
-        return replace(fate, becomes=Become.LANDED, note=str(landing))
+        return replace(fate, becomes=PullAction.LANDED, note=str(landing))
     if plan is None:
         return replace(fate, note="--only leaves out its change")
     close = close_command(pull) if pull else ""
@@ -316,16 +316,16 @@ def _going(change: Change, link: Link, landing: Landing | None, plan: ChangePlan
         note = (
             f"its change is for trees in which {trees}; it stays open until the change is applicable again, or {close}"
         )
-        return replace(fate, becomes=Become.NOT_APPLICABLE, note=note)
+        return replace(fate, becomes=PullAction.NOT_APPLICABLE, note=note)
     note = "upstream has the change, but no commit names the pull request"
-    return replace(fate, becomes=Become.LEFT_OPEN, note=note, next_command=close)
+    return replace(fate, becomes=PullAction.LEFT_OPEN, note=note, next_command=close)
 
 
-def _stray(title: str, pull: PullRequest, landed: Mapping[str, Landing]) -> PullFate:
+def _stray(title: str, pull: PullRequest, landed: Mapping[str, Landing]) -> PullOutcome:
     """The fate of a pull request that no change of the series answers to."""
-    fate = PullFate("", title, Become.LEFT_OPEN, pull, source=Source.BRANCH.value)
+    fate = PullOutcome("", title, PullAction.LEFT_OPEN, pull, source=Source.BRANCH.value)
     if pull.url in landed:
-        return replace(fate, becomes=Become.LANDED, note=str(landed[pull.url]))
+        return replace(fate, becomes=PullAction.LANDED, note=str(landed[pull.url]))
     note = "it stays behind: no change of the series answers to it"
     return replace(fate, note=note, next_command=close_command(pull))
 
@@ -336,10 +336,10 @@ def _positions(commits: Iterable[Commit]) -> dict[str, int]:
     return {url: len(urls) - index for index, url in enumerate(urls)}
 
 
-def _with_positions(fates: Sequence[PullFate], before: Mapping[str, int]) -> Iterator[PullFate]:
+def _with_positions(fates: Sequence[PullOutcome], before: Mapping[str, int]) -> Iterator[PullOutcome]:
     """The fates with their earlier places; one that changed its place among those that stay is said to move."""
 
-    def place(fate: PullFate) -> int:
+    def place(fate: PullOutcome) -> int:
         return before.get(fate.pull_request.url, 0) if fate.pull_request else 0
 
     kept = [fate for fate in fates if place(fate) and fate.position]

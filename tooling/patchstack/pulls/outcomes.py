@@ -9,7 +9,7 @@ from typing import Any
 from patchstack.messages.model import PullRequest
 
 
-class Become(enum.Enum):
+class PullAction(enum.Enum):
     """What will happen to a pull request."""
 
     UPDATED = "updated"
@@ -32,13 +32,13 @@ class Become(enum.Enum):
 
 
 @dataclass(frozen=True)
-class PullFate:
+class PullOutcome:
     """One pull request, or a change that will get one.
 
     Attributes:
         change: id of the change, empty where none of the series answers to it.
         title: title of the change, or of the old commit.
-        becomes: see :class:`Become`.
+        becomes: see :class:`PullAction`.
         pull_request: the pull request, ``None`` for one that does not exist yet.
         position: place in the new stack, 1 at the bottom, 0 where it has none.
         earlier_position: the same in the stack that was submitted, 0 where it had none or that is not known.
@@ -51,7 +51,7 @@ class PullFate:
 
     change: str
     title: str
-    becomes: Become
+    becomes: PullAction
     pull_request: PullRequest | None = None
     position: int = 0
     earlier_position: int = 0

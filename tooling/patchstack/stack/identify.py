@@ -17,7 +17,7 @@ from patchstack.stack.record import Made
 from patchstack.tree.git.model import Commit
 
 
-class Evidence(enum.Enum):
+class MatchReason(enum.Enum):
     """Why a commit is taken for a version of a change; the strongest first."""
 
     RECORDED = "its id is in the record of earlier runs"
@@ -27,7 +27,7 @@ class Evidence(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Identity:
+class ChangeMatch:
     """A change, and why.
 
     Attributes:
@@ -37,7 +37,7 @@ class Identity:
     """
 
     change: str
-    evidence: Evidence
+    evidence: MatchReason
     made: Made | None = None
 
 
@@ -67,26 +67,26 @@ class Identifier:
         if named is not None:
             self._by_url[named.url] = change
 
-    def made_as(self, commit: Commit) -> Identity | None:
+    def made_as(self, commit: Commit) -> ChangeMatch | None:
         """The recorded commit that this one is, or that it was rewritten from."""
         entry = self._by_commit.get(commit.hash)
         if entry is not None:
-            return Identity(entry.change, Evidence.RECORDED, entry)
+            return ChangeMatch(entry.change, MatchReason.RECORDED, entry)
         for entry in self._by_tree.get(commit.tree, ()):
             if same_prose(entry.message, commit.message):
-                return Identity(entry.change, Evidence.REWRITTEN, entry)
+                return ChangeMatch(entry.change, MatchReason.REWRITTEN, entry)
         return None
 
-    def identify(self, commit: Commit) -> Identity | None:
+    def identify(self, commit: Commit) -> ChangeMatch | None:
         """The change of a commit by the strongest evidence, ``None`` where there is none."""
         known = self.made_as(commit)
         if known is not None:
             return known
         named = extract(commit.message).pull_request
         if named is not None and named.url in self._by_url:
-            return Identity(self._by_url[named.url], Evidence.PULL_REQUEST)
+            return ChangeMatch(self._by_url[named.url], MatchReason.PULL_REQUEST)
         change = self._by_title.get(commit.title)
-        return Identity(change, Evidence.TITLE) if change is not None else None
+        return ChangeMatch(change, MatchReason.TITLE) if change is not None else None
 
     def trees_of(self, change: str) -> frozenset[str]:
         """Every tree that the tool made for a change."""

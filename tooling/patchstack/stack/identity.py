@@ -16,14 +16,14 @@ _IDENT = re.compile(r"(?P<name>.*) <(?P<email>[^>]*)> \d+ [+-]\d{4}\Z")
 
 
 @dataclass(frozen=True)
-class Identity:
+class Author:
     """A name and an address, as git takes them from the configuration and the environment."""
 
     name: str
     email: str
 
 
-PLACEHOLDER = Identity("patchstack", "patchstack@example.invalid")
+PLACEHOLDER = Author("patchstack", "patchstack@example.invalid")
 """Stands in for a missing identity in a reference tree, which belongs to the tool and is never submitted."""
 
 
@@ -39,8 +39,8 @@ class Signature:
         placeholder: whether git has no identity and a stand-in was taken, as is done in reference trees only.
     """
 
-    author: Identity
-    committer: Identity
+    author: Author
+    committer: Author
     first_date: int
     sign: bool
     placeholder: bool = False
@@ -92,7 +92,7 @@ def read_signature(repository: Repository, onto_date: int, *, may_stand_in: bool
         return Signature(PLACEHOLDER, PLACEHOLDER, first, sign, placeholder=True)
 
 
-def _identity(repository: Repository, role: str) -> Identity:
+def _identity(repository: Repository, role: str) -> Author:
     try:
         text = repository.text("-c", "user.useConfigOnly=true", "var", f"GIT_{role}_IDENT")
     except GitCommandError as error:
@@ -106,4 +106,4 @@ def _identity(repository: Repository, role: str) -> Identity:
     match = _IDENT.match(text)
     if match is None:
         raise TreeError(f"git's {role.lower()} identity cannot be read", where=str(repository.root), found=text)
-    return Identity(match["name"], match["email"])
+    return Author(match["name"], match["email"])

@@ -19,8 +19,7 @@ from stackproof.engines.apple.fidelity import compare_operators, distances
 from stackproof.engines.apple.operators import OPERATORS, Operator
 from stackproof.engines.apple.reductions import compare_reductions
 from stackproof.engines.apple.struct_check import compare_structs, differences
-from stackproof.engines.apple.structs import KernelStruct, structs_of
-from stackproof.engines.apple.structs import Part as StructPart
+from stackproof.engines.apple.structs import KernelStruct, StructBatch, structs_of
 from stackproof.engines.metal.struct_layout import Field, StructLayout
 from stackproof.engines.metal.toolchain import INCLUDE
 from stackproof.gates.apple_kernels.gate import AppleKernelsGate, fidelity_table
@@ -153,7 +152,7 @@ def test_an_overload_for_bfloat_that_apple_does_not_have_is_caught(release: Meta
 def _structs(release: Metallib) -> tuple[KernelStruct, ...]:
     del release
     kernels = ("grid_sampler_2d_bilinear_zeros_i32_float", "grid_sampler_3d_bilinear_zeros_i64_float")
-    return structs_of(StructPart("2.13", "metal_basic", cache_dir(), kernels))
+    return structs_of(StructBatch("2.13", "metal_basic", cache_dir(), kernels))
 
 
 def _compared(release: Metallib, folder: Path, text: str = SHAPES) -> list[tuple[str, tuple[str, ...]]]:

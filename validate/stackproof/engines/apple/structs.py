@@ -51,7 +51,7 @@ class KernelStruct:
 
 
 @dataclass(frozen=True)
-class Part:
+class StructBatch:
     """Some kernels of a release; picklable."""
 
     release: str
@@ -91,7 +91,9 @@ def _read(
     progress: Callable[[int, int, str], None],
 ) -> Iterator[KernelStruct]:
     names = [entry.name for entry in library.entries]
-    parts = [Part(release, section, cache, tuple(names[at : at + _BATCH])) for at in range(0, len(names), _BATCH)]
+    parts = [
+        StructBatch(release, section, cache, tuple(names[at : at + _BATCH])) for at in range(0, len(names), _BATCH)
+    ]
     seen: set[str] = set()
     answers = []
     for done, (part, answer) in enumerate(run_tasks(parts, structs_of, jobs=jobs), 1):
@@ -108,7 +110,7 @@ def _read(
             yield one
 
 
-def structs_of(part: Part) -> tuple[KernelStruct, ...]:
+def structs_of(part: StructBatch) -> tuple[KernelStruct, ...]:
     """The structs of some kernels, in a child process; one of each spelling."""
     library = release_library(part.release, part.section, cache=part.cache, offline=True)
     found: dict[str, KernelStruct] = {}

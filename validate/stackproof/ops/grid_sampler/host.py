@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from stackproof.engines.kernels import Kernels
-from stackproof.ops.grid_sampler.families.lanes import has_lanes, run_lanes, takes
+from stackproof.ops.grid_sampler.families.lanes import fits_lanes, has_lanes, run_lanes
 from stackproof.ops.grid_sampler.families.model import (
     POSITIONS_PER_LAUNCH,
     BackwardCall,
@@ -88,7 +88,7 @@ class HostBackward(_HostFunction):
 
     def _is_hooked(self, tensors: SamplerTensors, mode: Mode, compute_grad_input: bool) -> bool:
         has = has_lanes(self._names, Sampler(tensors.dims)) and not self.always_wide
-        return has and takes(tensors, mode, compute_grad_input=compute_grad_input)
+        return has and fits_lanes(tensors, mode, compute_grad_input=compute_grad_input)
 
     def run(self, tensors: SamplerTensors, mode: Mode, *, mask: tuple[bool, bool]) -> Outputs:
         """Both gradients, as the host function computes them; ``grad_grid`` always, whatever the mask.

@@ -19,7 +19,7 @@ from torch import Tensor
 from stackproof.engines.apple.errors import AppleKernelError
 from stackproof.engines.metal import MetalLibrary
 from stackproof.engines.metal.struct_layout import StructLayout
-from stackproof.ops.grid_sampler.families.filling import filled
+from stackproof.ops.grid_sampler.families.parameters import parameter_values
 from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
 from stackproof.ops.grid_sampler.reference import mode_arguments
@@ -115,7 +115,7 @@ def run_sampler(
         raise AppleKernelError(
             "the kernel takes other buffers", kernel.name, expected=", ".join(kernel.buffers), found=", ".join(named)
         )
-    kernel.launch(call, tensors, layout.pack(filled(layout, mode, tensors)))
+    kernel.launch(call, tensors, layout.pack(parameter_values(layout, mode, tensors)))
     return outputs
 
 

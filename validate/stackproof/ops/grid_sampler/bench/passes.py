@@ -19,9 +19,9 @@ from torch import Tensor
 from stackproof.engines.kernels import KernelFunction
 from stackproof.engines.metal.struct_layout import StructLayout, StructTable
 from stackproof.ops.grid_sampler.bench.rows import Row
-from stackproof.ops.grid_sampler.families.filling import filled
 from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.families.model import BackwardFamily
+from stackproof.ops.grid_sampler.families.parameters import parameter_values
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
 from stackproof.ops.grid_sampler.families.upstream import UpstreamBackward, backward_kernels, sums_in_float
 from stackproof.ops.grid_sampler.fast.division import SEPARATE_ZEROS_BYTES, Division, choose
@@ -114,7 +114,7 @@ def _upstream(kernels: Kernels, row: Row, case: Case) -> Pass:
     buffers = {"grad_output": tensors.grad_output, "input": tensors.input, "grid": tensors.grid}
     buffers |= {"output": tensors.grad_output, "grad_input": sums, "grad_grid": grad_grid}
     layout = _layout(kernels, case, _UPSTREAM_STRUCT)
-    params = layout.pack(filled(layout, case.mode, buffers))
+    params = layout.pack(parameter_values(layout, case.mode, buffers))
     for one in launched:
         one.launch(_later(kernels.library, one.name, steps), buffers, params)
     if summed is dtype:

@@ -22,7 +22,7 @@ def has_lanes(names: Collection[str], sampler: Sampler) -> bool:
     return any(name.startswith(f"{sampler.backward}_lanes_") for name in names)
 
 
-def takes(tensors: SamplerTensors, mode: Mode, *, compute_grad_input: bool = True) -> bool:
+def fits_lanes(tensors: SamplerTensors, mode: Mode, *, compute_grad_input: bool = True) -> bool:
     """Whether the hook takes a call, in a tree that has it."""
     return choose(tensors, mode, compute_grad_input=compute_grad_input) is not None
 

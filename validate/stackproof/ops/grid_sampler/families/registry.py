@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
+from stackproof.ops.grid_sampler.families.index32 import Index32Forward
 from stackproof.ops.grid_sampler.families.model import BackwardFamily, ForwardFamily
-from stackproof.ops.grid_sampler.families.narrow import NarrowForward
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, SeriesForward
 from stackproof.ops.grid_sampler.families.upstream import UpstreamBackward, UpstreamForward
 from stackproof.ops.grid_sampler.modes import Sampler
@@ -15,7 +15,7 @@ F = TypeVar("F", BackwardFamily, ForwardFamily)
 
 # A tree may still hold kernels that its host functions no longer launch: the newest family comes first.
 BACKWARD: Sequence[BackwardFamily] = (SeriesBackward(), UpstreamBackward())
-FORWARD: Sequence[ForwardFamily] = (SeriesForward(), UpstreamForward(), NarrowForward())
+FORWARD: Sequence[ForwardFamily] = (SeriesForward(), UpstreamForward(), Index32Forward())
 
 
 def family_of(families: Sequence[F], names: Collection[str], sampler: Sampler) -> F:

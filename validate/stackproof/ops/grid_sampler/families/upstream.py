@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from stackproof.engines.kernels import KernelFunction, KernelLibrary
-from stackproof.ops.grid_sampler.families.filling import filled
 from stackproof.ops.grid_sampler.families.model import (
     METAL_NAMES,
     BackwardCall,
@@ -29,6 +28,7 @@ from stackproof.ops.grid_sampler.families.model import (
     Outputs,
     params_layout,
 )
+from stackproof.ops.grid_sampler.families.parameters import parameter_values
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Padding, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
@@ -200,7 +200,7 @@ class UpstreamBackward:
         shapes = buffers if kept else {**buffers, "grad_input": torch.zeros(()).expand(tensors.input.shape)}
         rank = call.sampler.dims + 2
         layout = params_layout(call.kernels.headers, "GridSamplerBackwardParams", rank, _index_type(wide))
-        params = layout.pack(filled(layout, call.mode, shapes, compute_grad_input=kept))
+        params = layout.pack(parameter_values(layout, call.mode, shapes, compute_grad_input=kept))
         for kernel in backward_kernels(call.sampler, call.mode, dtype, wide=wide):
             if kept or kernel.gradient != "input":
                 if "grad_grid" in kernel.outputs and not nearest:
@@ -252,5 +252,7 @@ class UpstreamForward:
         layout = params_layout(kernels.headers, "GridSamplerParams", call.sampler.dims + 2, _index_type(wide))
         kernel = forward_kernel(call.sampler, call.mode, tensors.input.dtype, wide=wide)
         kernels.mark_undefined(call.output)
-        kernel.launch(getattr(kernels.library, kernel.name), buffers, layout.pack(filled(layout, call.mode, buffers)))
+        kernel.launch(
+            getattr(kernels.library, kernel.name), buffers, layout.pack(parameter_values(layout, call.mode, buffers))
+        )
         return wide

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from stackproof.ops.grid_sampler.families.filling import filled
 from stackproof.ops.grid_sampler.families.model import METAL_NAMES, ForwardCall, params_layout
+from stackproof.ops.grid_sampler.families.parameters import parameter_values
 from stackproof.ops.grid_sampler.modes import Interpolation, Padding, Sampler
 
 
-class NarrowForward:
+class Index32Forward:
     """Implements :class:`stackproof.ops.grid_sampler.families.model.ForwardFamily`."""
 
     splits_launches: Final = False
@@ -31,7 +31,7 @@ class NarrowForward:
         layout = params_layout(call.kernels.headers, "GridSamplerParams", tensors.dims + 2, "int32_t")
         shapes = {"output": output, "input": tensors.input, "grid": tensors.grid}
         kernel = getattr(call.kernels.library, name)
-        params = layout.pack(filled(layout, call.mode, shapes))
+        params = layout.pack(parameter_values(layout, call.mode, shapes))
         kernel(output, tensors.input, tensors.grid, params, threads=output.numel())
         return False
 

@@ -14,7 +14,7 @@ from stackproof.engines.metal.struct_layout import StructLayout, Value
 from stackproof.ops.grid_sampler.modes import Interpolation, Mode
 
 
-def filled(
+def parameter_values(
     layout: StructLayout, mode: Mode, shapes: Mapping[str, Tensor], *, compute_grad_input: bool = True
 ) -> dict[str, Value]:
     """A value for every field of a struct.
