@@ -51,7 +51,7 @@ def rows(found: dict[str, Any]) -> list[str]:
     applied = found["applied"]
     head = f"| `{found['tree']}` | {found['exit']}"
     if "judged" not in found:
-        reasons = "; ".join(conflict["message"] for conflict in applied.get("conflicts", []))
+        reasons = "; ".join(conflict["problem"] for conflict in applied.get("conflicts", []))
         return [f"{head} | {reasons or applied['error']['problem']} | |"]
     titles = {change["commit"]: change["id"] for change in applied["changes"] if change["commit"]}
     table = []

@@ -99,13 +99,12 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
 
 @pytest.mark.parametrize(
     "folder",
-    ["metal/include", "metal/runtime", "metal/gpu/include", "host/include", "host/standin", "apple/runtime"],
+    ["metal/include", "metal/runtime", "gpu/include", "standin/include", "standin/standin", "apple/runtime"],
 )
 def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(wheel: Path, folder: str) -> None:
-    source = ROOT / "validate" / "stackproof" / folder
-    wanted = {
-        f"stackproof/{folder}/{file.relative_to(source).as_posix()}" for file in source.rglob("*") if file.is_file()
-    }
+    source = ROOT / "validate" / "stackproof" / "engines" / folder
+    files = [file.relative_to(source).as_posix() for file in source.rglob("*") if file.is_file()]
+    wanted = {f"stackproof/engines/{folder}/{file}" for file in files}
     assert wanted
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
 

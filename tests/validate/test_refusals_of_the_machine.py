@@ -24,7 +24,7 @@ VARIABLE = "(next: export PATCHSTACK_CACHE=FOLDER, a folder of your own"
 OPEN = """
 import sys
 from pathlib import Path
-from stackproof.metal.native import open_library
+from stackproof.engines.metal.native import open_library
 try:
     open_library(Path(sys.argv[1]))
 except Exception as error:

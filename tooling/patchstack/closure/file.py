@@ -223,7 +223,7 @@ def _parameters_of_head(head: str, name: str) -> tuple[list[list[str]], bool] | 
 
 
 def _arity(text: str, name: str) -> tuple[int, int] | None:
-    """The numbers of arguments that a function of a declaration arity."""
+    """The numbers of arguments that a function of a declaration takes."""
     found = _parameters(text, name)
     if found is None:
         return None

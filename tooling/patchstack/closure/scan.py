@@ -50,7 +50,7 @@ class Code:
         enumerators: names that its enumerations bring.
         uses: names that are used in it and not declared.
         opens: namespaces that ``using namespace`` opens, with offsets.
-        imports: names that ``using`` arity from a namespace, with offsets.
+        imports: names that ``using`` takes from a namespace, with offsets.
         pasted: parts of the names that it declares by ``##``.
         text: what it was read from.
     """

@@ -307,7 +307,7 @@ class Unit:
         return include.path == "ATen/Functions.h" and bool(self.file.branches(include.start))
 
     def _misfit(self, use: Use, at: int) -> tuple[str, str] | None:
-        """Whether a function or macro of these files arity another number of arguments."""
+        """Whether a function or macro of these files takes another number of arguments."""
         name = use.names[-1]
         if (
             not use.counts
@@ -323,7 +323,7 @@ class Unit:
         if use.counts[-1] >= UNBOUNDED or self._included_elsewhere(name):
             return None
         wanted = " or ".join(sorted({_number(*d.arity).partition(" argument")[0] for d in known if d.arity}))
-        return name, f"called with {_number(use.counts[0], use.counts[0])}, arity {wanted}"
+        return name, f"called with {_number(use.counts[0], use.counts[0])}, takes {wanted}"
 
     def _changed_headers(self) -> Iterator[str]:
         for include in self.includes:

@@ -18,7 +18,7 @@ from stackproof.gates.test_mps.loading import LISTS, TESTING
 SCRIPT = """
 import importlib, json, sys, unittest
 from pathlib import Path
-from stackproof.host.mps_loading import LoadError, load_test_file, pretend_to_be_a_mac
+from stackproof.gates.test_mps.loading import LoadError, load_test_file, pretend_to_be_a_mac
 
 root = Path(sys.argv[1])
 pretend_to_be_a_mac()

@@ -36,10 +36,10 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import torch
-from patchstack.git import Repository, Tree
-from stackproof.host.build import build_device
-from stackproof.host.device import StandinDevice
-from stackproof.host.stack import OPERATIONS, HostStack
+from patchstack.tree.git import Repository, Tree
+from stackproof.engines.standin.build import build_device
+from stackproof.engines.standin.device import StandinDevice
+from stackproof.engines.standin.stack import OPERATIONS, HostStack
 
 repository, cache, *names = sys.argv[1:]
 with Repository.open(Path(repository)) as opened:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
-_PACKAGE = "stackproof.gates.bench"
+from stackproof.gates.bench import aten_script, speed, timing
+from stackproof.ops.grid_sampler.bench import rows
+
+_PACKAGES = ("stackproof.gates.bench", "stackproof.ops.grid_sampler.bench")
 # Each needs those before it only.
-MODULES = ("rows", "timing", "speed", "aten_script")
+MODULES = (rows, timing, speed, aten_script)
 
 
 def script_text() -> str:
     """The file."""
-    trees = [(name, _source(name)) for name in MODULES]
+    trees = [(module.__name__.rpartition(".")[2], _source(module)) for module in MODULES]
     docstring = ast.get_docstring(ast.parse(trees[-1][1]), clean=False)
     imports = sorted({line for _, text in trees for line in _imports(text)}, key=_order)
     bodies = [f"# {name}\n\n{_body(text)}" for name, text in trees]
@@ -25,8 +29,8 @@ def script_text() -> str:
     return "\n\n\n".join([head, *bodies]) + "\n"
 
 
-def _source(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+def _source(module: ModuleType) -> str:
+    return Path(module.__file__ or "").read_text(encoding="utf-8")
 
 
 def _order(line: str) -> tuple[bool, bool, str]:
@@ -43,7 +47,7 @@ def _imports(text: str) -> Iterator[str]:
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import):
             yield from (f"import {alias.name}" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("__future__", _PACKAGE)):
+        elif isinstance(node, ast.ImportFrom) and not (node.module or "").startswith(("__future__", *_PACKAGES)):
             yield from (f"from {node.module} import {alias.name}" for alias in node.names)
 
 
