@@ -48,6 +48,14 @@ def test_a_dry_run_reports_the_same_plan_and_writes_nothing_at_all(checkout: Che
     assert dry["changes"] == wet["changes"]
 
 
+def test_a_run_tells_a_line_for_each_commit_with_its_size(checkout: Checkout) -> None:
+    said = checkout.run("--dry-run").require().out.splitlines()
+    commits = [line for line in said if line.startswith("  ------------  ")]
+    assert len(commits) == 3
+    assert commits[0].endswith("[absent]  3 files, +9 -0"), commits[0]
+    assert [line for line in said if line.startswith("      ")] == []
+
+
 def test_explain_shows_anchors_and_diffs(checkout: Checkout) -> None:
     said = checkout.run("--explain").require().out
     assert "+    MPS: fade_mps" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edit_bench import applied, edit_from, plan_on, tree_of
-from patchstack.cli.report import _edit_lines
+from patchstack.cli.report import _notable_lines
 from patchstack.edits import Outcome, Status
 from patchstack.errors import ManifestError
 from patchstack.planning.model import EditPlan
@@ -257,10 +257,7 @@ class TestReplacement:
         outcome = self.planned(self.SOURCE)
         entry = "{kind: replace-definition, path: a.mm, fragment: new, replaces: [], definition: {function: f}}"
         plan = EditPlan(edit_from(entry, {"a.mm": self.NEW}), outcome, self.SOURCE)
-        assert list(_edit_lines(plan, explain=False)) == [
-            "      a.mm: replace function f  (structural anchor)",
-            "        comments that go with what it replaces: line 3 (Old.)",
-        ]
+        assert list(_notable_lines(plan)) == ["      a.mm: comments that go with what it replaces: line 3 (Old.)"]
 
     def test_says_nothing_of_a_comment_that_the_fragment_has_too(self) -> None:
         assert self.planned(self.SOURCE.replace(b"// Old.", b"/* New.\n */")).note == ""

@@ -131,7 +131,7 @@ def test_the_report_tells_the_place_that_was_taken(tmp_path: Path) -> None:
     manifest = MANIFEST.replace("after: {function: shade}", place, 1)
     assert manifest != MANIFEST
     (change,) = planned(tmp_path, SHADE, b"", manifest).changes
-    told = [line for plan in change.edits for line in _edit_lines(plan, explain=True) if "plain" in line]
+    told = [line for plan in change.edits for line in _edit_lines(plan) if "plain" in line]
     assert told[0].startswith("      a.mm: add 'plain' after function shade")
 
 
@@ -147,8 +147,7 @@ def test_what_is_left_out_is_told_with_its_reason_when_asked_for(tmp_path: Path)
         ),
         (Status.NOT_APPLICABLE, "left out, it is for trees in which b.mm defines check (it is beside the check)"),
     ]
-    assert [len(list(_edit_lines(edit, explain=False))) for edit in change.edits] == [0, 1, 0, 0]
-    assert all(list(_edit_lines(edit, explain=True)) for edit in change.edits)
+    assert all(list(_edit_lines(edit)) for edit in change.edits)
 
 
 def test_a_stack_made_again_on_itself_has_the_change_already(tmp_path: Path) -> None:

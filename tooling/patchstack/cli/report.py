@@ -12,7 +12,7 @@ from typing import Any
 from patchstack.applying.execute import Written
 from patchstack.applying.onto import Onto
 from patchstack.drift.behind import Behind
-from patchstack.edits import Conflict
+from patchstack.edits import Conflict, Rung
 from patchstack.edits.model import lines_in_words
 from patchstack.errors import ExitCode
 from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
@@ -20,7 +20,7 @@ from patchstack.planning.advice import Advice
 from patchstack.planning.parts import PieceMatch
 from patchstack.pulls import PullAction, PullOutcome
 from patchstack.series import in_words
-from patchstack.tree.diffs import common_ends
+from patchstack.tree.diffs import common_ends, counted
 from patchstack.tree.git import Repository
 
 _CONTEXT = 3
@@ -203,7 +203,8 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     commits = {c.change.change.id: c.hash for c in report.written.commits} if report.written else {}
     for change in report.plan.changes:
         hash_ = commits.get(change.change.id, "")
-        yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]"
+        size = f"  {_size(change)}" if change in report.plan.commits else ""
+        yield f"  {hash_[:12] or '-' * 12}  {change.change.title}  [{change.state.value}]{size}"
         yield from _state_lines(change, explain=explain)
     if any(fate.pull_request for fate in report.pulls):  # a stack that was never submitted has nothing to tell
         yield "pull requests, from the bottom of the stack up:"
@@ -220,7 +221,7 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
 
 
 def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
-    """What the tree has of a change, then its edits; a change that upstream carries needs them only explained."""
+    """What the tree has of a change, and what an edit has to say; ``explain`` adds every edit."""
     if change.unmet:
         yield f"      left out, it is for trees in which {in_words(change.unmet)}"
     if change.state is ChangeState.PRESENT and not change.replaces:
@@ -233,9 +234,8 @@ def _state_lines(change: ChangePlan, *, explain: bool) -> Iterator[str]:
         yield from _part_lines(change.replaced)
     elif explain and change.parts:
         yield from _part_lines(change.parts)
-    if explain or change.replaces or not change.state.is_carried or change.state is ChangeState.IDENTICAL:
-        for edit in change.edits:
-            yield from _edit_lines(edit, explain=explain)
+    for edit in change.edits:
+        yield from _edit_lines(edit) if explain else _notable_lines(edit)
 
 
 def _likeness(change: ChangePlan) -> str:
@@ -256,20 +256,31 @@ def _part_lines(parts: Iterable[PieceMatch]) -> Iterator[str]:
             yield from (f"          {line}" for line in part.diff)
 
 
-def _edit_lines(plan: EditPlan, *, explain: bool) -> Iterator[str]:
+def _size(change: ChangePlan) -> str:
+    """How many files and lines a commit changes."""
+    edits = [plan for plan in change.edits if plan.outcome.after is not None]
+    counts = [counted(plan.before or b"", plan.outcome.after or b"") for plan in edits]
+    files = len({plan.edit.path for plan in edits})
+    more, less = (sum(count[side] for count in counts) for side in (0, 1))
+    return f"{files} file{'s' if files != 1 else ''}, +{more} -{less}"
+
+
+def _notable_lines(plan: EditPlan) -> Iterator[str]:
+    """What a person should look at although nobody asked: a merge, and comments that go with what is replaced."""
     outcome = plan.outcome
-    nothing_to_do = outcome.neutral and not outcome.matches and outcome.after is None
-    if nothing_to_do and not explain:
-        return
+    if outcome.rung is Rung.THREE_WAY:
+        yield f"      {plan.edit.path}: {plan.does}  ({outcome.rung.value} from blob {outcome.base[:12]})"
+    elif outcome.note and plan.edit.kind == "replace-definition" and outcome.after is not None:
+        yield f"      {plan.edit.path}: {outcome.note}"
+
+
+def _edit_lines(plan: EditPlan) -> Iterator[str]:
+    outcome = plan.outcome
     how = outcome.rung.value if outcome.rung else outcome.status.value
     if outcome.neutral and outcome.said:  # "already there" would say of a removal the contrary of what is meant
         how = outcome.said
     how += f" from blob {outcome.base[:12]}" if outcome.base else ""
     yield f"      {plan.edit.path}: {plan.does}  ({how})"
-    if not explain:
-        if outcome.note and plan.edit.kind == "replace-definition" and outcome.after is not None:
-            yield f"        {outcome.note}"
-        return
     found = f"found at {lines_in_words(outcome.matches, outcome.brought_by)}" if outcome.matches else "no line"
     yield f"        anchor: {outcome.anchor}; {found}; {outcome.status.value}"
     if outcome.said:
