@@ -101,6 +101,7 @@ def arguments_of(function: str) -> set[str]:
     return words
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("package", sorted({*arguments_of("pip"), *arguments_of("require_packages")}))
 def test_the_advised_package_is_one_that_pip_finds(package: str) -> None:
     command = shlex.split(skips.pip(package))
@@ -115,6 +116,7 @@ def test_the_advised_package_is_one_that_pip_finds(package: str) -> None:
     assert "already satisfied" in done.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("package", sorted(arguments_of("apt")))
 def test_the_advised_system_package_is_one_that_debian_has(package: str) -> None:
     command = shlex.split(skips.apt(package))

@@ -22,6 +22,7 @@ def kernels_of(change: str, folder: Path, **fault: str) -> Kernels:
     return Kernels(made.library, made.headers)
 
 
+@pytest.mark.exhaustive
 def test_every_division_of_the_work_agrees_with_float64_and_with_the_change_below(tmp_path: Path) -> None:
     stack = kernels_of(fast_kernels.FAST, tmp_path)
     below = kernels_of(fast_kernels.BELOW, tmp_path)

@@ -124,6 +124,7 @@ def torchgen_check(clone: Path, commit: str, folder: Path, *, without_shim_line:
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_on_2_11_torchgen_in_check_mode_accepts_every_commit(
     applied: tuple[Path, dict[str, Any]], tmp_path: Path

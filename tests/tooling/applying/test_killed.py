@@ -58,6 +58,7 @@ def run_time(seed: Path, warm: WarmCommand, tmp_path_factory: pytest.TempPathFac
     return statistics.median(taken)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kill", [the_process_alone, its_whole_group], ids=in_words)
 @pytest.mark.parametrize("prepare", [new_branch, branch_of_an_earlier_series], ids=in_words)
 def test_at_a_random_moment(

@@ -172,6 +172,7 @@ def test_on_2_6_with_a_history_of_two_commits_it_says_that_there_is_no_commit_to
     assert run.out.splitlines()[-1].startswith("neither end is a tree that this series goes on")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 @pytest.mark.parametrize("name", ["2.11", "2.13"])
 def test_on_a_real_tree_whose_history_leaves_the_files_alone_nothing_drifted(

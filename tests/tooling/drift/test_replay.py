@@ -71,6 +71,7 @@ def test_every_file_that_a_plan_reads_tells_trees_apart(upstream: Upstream, monk
     assert seen <= named
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 def test_every_file_that_a_plan_of_the_real_series_reads_tells_trees_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

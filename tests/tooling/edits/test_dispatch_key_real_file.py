@@ -81,6 +81,7 @@ def test_keys_added_all_over_the_file_are_all_that_changes_in_it(data: bytes) ->
     assert new == old
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 def test_a_second_library_reads_the_same_difference() -> None:
     data = native_functions("2.11")

@@ -106,6 +106,7 @@ def titles(report: Any, becomes: Sequence[str] = ("new", "updated")) -> list[str
     return [fate["title"] for fate in report["pull_requests"] if fate["becomes"] in becomes]
 
 
+@pytest.mark.exhaustive
 def test_the_real_series_keeps_its_pull_requests_from_round_to_round(workshop: Workshop) -> None:
     hub, clone = workshop.hub, workshop.clone
     workshop.write("corners", "edges")

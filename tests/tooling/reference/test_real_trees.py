@@ -56,6 +56,7 @@ def test_no_header_keeps_the_packaging_wrapper(name: str) -> None:
     assert found.stdout == ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["2.11", "2.13"])
 def test_the_trees_own_torchgen_regenerates_the_stored_c_shims_byte_for_byte(name: str, tmp_path: Path) -> None:
     tree = require_reference(name)

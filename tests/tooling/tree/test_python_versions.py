@@ -50,6 +50,7 @@ def shape(node: Node) -> list[tuple[str, int, int, bool]]:
     return found
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=80, deadline=None)
 @given(
     versions=st.lists(

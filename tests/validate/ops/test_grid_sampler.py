@@ -125,6 +125,7 @@ def test_4096_colliding_samples_sum_up_to_4096(sampler: Sampler, dtype: torch.dt
         assert result.errors["grad_input"] == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", OPS)
 def test_pytorchs_own_samples_pass(op: str, kernels: Kernels) -> None:
     units = [unit for unit in sampler_proof(op).units(full=True) if unit.key.kind == OPINFO]

@@ -130,6 +130,7 @@ def test_without_the_change_extreme_coordinates_are_found(op: str, below: Said) 
     assert any(" is off by " in text for text in said)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", OPS)
 def test_every_small_case_passes_with_the_change(op: str, dtype: str, kernels: Kernels) -> None:

@@ -94,6 +94,7 @@ def _verdicts(checkout: Path, folder: Path, *arguments: str) -> object:
     return [(gate["name"], gate["verdict"], gate["details"]) for gate in json.loads(done.stdout)["gates"]]
 
 
+@pytest.mark.exhaustive
 def test_gates_give_the_same_verdicts_at_the_root_below_in_a_linked_worktree_and_elsewhere(
     checkout: Path, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_every_grid_sampler_is_recognised_by_its_name(release: Metallib) -> None
     assert sum(len(kernel.modes()) for kernel in known) == 432
 
 
+@pytest.mark.exhaustive
 def test_upstream_samplers_agree_with_float64_in_child_processes(release: Metallib) -> None:
     del release
     of = Release(*RELEASE, cache_dir())

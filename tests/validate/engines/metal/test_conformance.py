@@ -133,6 +133,7 @@ def test_function_constants_take_the_values_that_the_host_gives(tmp_path: Path) 
     assert seen == [2, 1, 5]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "one", [one for one in BORDERS if one.runs and "k(device float* o" in one.accepted], ids=border
 )

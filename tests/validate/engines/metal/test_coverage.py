@@ -19,6 +19,7 @@ def covered(name: str, *, watch: bool) -> FileCoverage:
     return cover_file(tree / KERNELS / f"{name}.metal", [tree / "aten" / "src", tree], cache(), watch=watch)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 @pytest.mark.parametrize("name", RUNS)
 def test_kernels_of_pytorch_2_6_agree_with_the_cpu(name: str) -> None:
@@ -29,6 +30,7 @@ def test_kernels_of_pytorch_2_6_agree_with_the_cpu(name: str) -> None:
     assert result.reports == ()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)

@@ -38,6 +38,7 @@ def clean() -> PtxBuild:
     return compile_ptx(Source(KERNELS / "clean.metal"), cache())
 
 
+@pytest.mark.exhaustive
 def test_every_kernel_of_the_overlay_becomes_ptx_with_one_entry_point_and_nothing_left_to_link() -> None:
     source = OVERLAY / OVERLAY_KERNELS / "GridSampler.metal"
     build = compile_ptx(Source(source, (OVERLAY / "aten/src", TORCH_HEADERS)), cache_dir())

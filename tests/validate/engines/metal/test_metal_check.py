@@ -236,6 +236,7 @@ def test_an_error_of_the_base_is_a_note_and_its_file_counts_as_not_checked(folde
     assert informed(result) == [("compile", 7)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_reference
 def test_all_kernels_of_pytorch_2_6_type_check_unmodified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = Clone(clone_of("2.6", tmp_path / "tree.git"))

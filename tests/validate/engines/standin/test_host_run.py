@@ -146,6 +146,7 @@ FAULTS_OF_DIVISION = {
 }
 
 
+@pytest.mark.exhaustive
 def test_everything_works_through_the_public_interface(stack: Any) -> None:
     result = stack.judge(HostRunGate(), ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
@@ -234,6 +235,7 @@ def with_fault(stack: Any, old: str, new: str, path: str = HOST_FILE) -> Any:
     return StackLab(stack.path, stack.repository, below.replaced(old, new, path), stack.replaced(old, new, path))
 
 
+@pytest.mark.exhaustive
 def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -> None:
     lab = with_fault(stack, GUARD, "")
     result = lab.judge(HostRunGate(), kinds=["values"])

@@ -30,6 +30,7 @@ def test_the_selection_has_the_ops_whose_expected_failures_the_stack_changes(sta
     assert len(patterns) < 60
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None:
@@ -113,6 +114,7 @@ def test_a_failure_is_that_of_the_tree_below_only_if_it_is_no_worse(now: str, ex
     assert no_worse(now, "not close! Mismatched elements: 20 / 780 (2.6%)") is excused
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_the_tests_pass_on_a_tree_of_after_or_fail_below_the_stack_too(stack_of_after: Any) -> None:

@@ -27,6 +27,7 @@ def renorm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackLab]:
         yield lab
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.needs_reference
 @pytest.mark.usefixtures("compiler")
@@ -62,6 +63,7 @@ def test_a_fault_of_the_small_series_fails(
     assert any(finding.rule == rule and words in finding.message for finding in result.findings if finding.fails)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.needs_reference
 @pytest.mark.usefixtures("compiler")

@@ -44,6 +44,7 @@ def declared(tree: Tree) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(len(OPS_OF_COMMITS)))
 def test_every_commit_is_a_dispatch_only_change(number: int, commits: tuple[Repository, list[GitCommitHash]]) -> None:
     repository, chain = commits

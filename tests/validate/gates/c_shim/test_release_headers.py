@@ -38,6 +38,7 @@ ALL = {
 COLUMNS = ("before", "after", "added", "removed", "changed", "changed_in_names_only", "reordered", "regated")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("old", "new"), ALL)
 def test_every_declaration_of_a_release_is_classified_and_torchgen_agrees(old: str, new: str) -> None:
     repository, commits = releases()

@@ -90,6 +90,7 @@ def test_what_the_stack_touches_fails(
     assert "as before the stack" not in result.findings[0].message
 
 
+@pytest.mark.exhaustive
 def test_crashes_of_the_base_do_not_make_the_gate_give_up(tmp_path: Path) -> None:
     ops = [FORWARD, BACKWARD]
     result = judged(tmp_path / "tree", (CRASH,), (CRASH,), ops=ops, match="bilinear, zeros, align_corners; bfloat16; o")

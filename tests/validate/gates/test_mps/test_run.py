@@ -37,6 +37,7 @@ def test_the_fallback_to_the_cpu_is_refused(context: GateContext, monkeypatch: p
     assert _FALLBACK in result.reason
 
 
+@pytest.mark.exhaustive
 def test_the_kernels_pass_their_proof_and_autograd_on_the_stand_in(context: GateContext) -> None:
     result = run_on(StandInDevice(cache_dir()), context)
     assert result.verdict is Verdict.PASSED, [finding.message for finding in result.findings]
