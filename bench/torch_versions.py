@@ -25,7 +25,7 @@ TREES = ("2.6", "2.11", "2.13", "2.14")
 # The commands, whatever the environment calls its scripts.
 APPLY = "from patchstack.cli import main; main()"
 VALIDATE = "from stackproof.cli import main; main()"
-GATES = ("host-check", "host-run", "test-mps")
+GATES = ("host-check", "op-run", "test-mps")
 
 
 @dataclass(frozen=True)

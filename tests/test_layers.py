@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import defaultdict
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
-def _imports() -> dict[str, set[str]]:
+@functools.cache
+def imports() -> dict[str, set[str]]:
     """By module, the modules that it imports anywhere in its text, inside functions too."""
     edges: dict[str, set[str]] = defaultdict(set)
     for module, file in MODULES.items():
@@ -73,9 +75,6 @@ def _imports() -> dict[str, set[str]]:
                     inner = f"{node.module}.{alias.name}"
                     edges[module] |= {inner if inner in MODULES else node.module} & MODULES.keys()
     return edges
-
-
-IMPORTS = _imports()
 
 
 def _inside(module: str, package: str) -> bool:
@@ -110,13 +109,13 @@ def test_every_module_has_a_layer() -> None:
 
 
 def test_no_package_imports_one_of_its_own_layer_or_above() -> None:
-    assert _against(APPLIER, IMPORTS) == []
-    assert _against(PROOF, IMPORTS) == []
-    assert _against(ENGINES, IMPORTS) == []
+    assert _against(APPLIER, imports()) == []
+    assert _against(PROOF, imports()) == []
+    assert _against(ENGINES, imports()) == []
 
 
 def test_the_applier_does_not_import_the_proof() -> None:
-    wrong = [(one, other) for one in IMPORTS for other in IMPORTS[one] if (one + other).startswith("patchstack")]
+    wrong = [(one, other) for one in imports() for other in imports()[one] if (one + other).startswith("patchstack")]
     assert [pair for pair in wrong if pair[0].startswith("patchstack") and pair[1].startswith("stackproof")] == []
 
 
@@ -127,7 +126,7 @@ def test_no_gate_imports_another() -> None:
 
     wrong = [
         f"{module} imports {one}"
-        for module, imported in IMPORTS.items()
+        for module, imported in imports().items()
         for one in imported
         if gate_of(module) and gate_of(one) not in ("", "common", gate_of(module))
     ]
@@ -135,7 +134,7 @@ def test_no_gate_imports_another() -> None:
 
 
 def test_no_module_is_part_of_a_circle() -> None:
-    assert _circle(IMPORTS) == []
+    assert _circle(imports()) == []
 
 
 def test_a_circle_and_a_wrong_layer_are_seen() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import shlex
 import shutil
@@ -71,14 +72,23 @@ def test_a_module_that_is_skipped_as_a_whole_is_a_failure_too(tmp_path: Path) ->
     assert "1 skipped" in pytest_says(tmp_path, MODULE, "")
 
 
-def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
-    """All calls of a function or decorator in the tests, by its last name, with the place."""
+@functools.cache
+def _calls() -> tuple[tuple[str, str, ast.Call], ...]:
+    """All calls and decorators in the tests: the last part of the name, the place, and the call."""
+    found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         if file.name in ("skips.py", Path(__file__).name):
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
-                yield f"{file.relative_to(ROOT)}:{node.lineno}", node
+            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                found.append((name, f"{file.relative_to(ROOT)}:{node.lineno}", node))
+    return tuple(found)
+
+
+def calls(name: str) -> Iterator[tuple[str, ast.Call]]:
+    """All calls of a function or decorator in the tests, by its last name, with the place."""
+    return ((place, node) for called, place, node in _calls() if called == name)
 
 
 def test_every_skip_says_whether_a_command_would_avoid_it() -> None:
