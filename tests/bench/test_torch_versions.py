@@ -48,5 +48,5 @@ def test_a_torch_that_pip_refuses_is_not_run_and_the_other_trees_are_still_judge
     monkeypatch.setattr(script, "stack_on", lambda _tree, _series, _folder: "")
     cells = script.rows(["9.9"], ["2.6"], tmp_path, tmp_path)
     assert [(one.gate, one.verdict, one.reason) for one in cells] == [
-        (gate, "not run", "no torch 9.9") for gate in ("host-check", "host-run", "test-mps")
+        (gate, "not run", "no torch 9.9") for gate in ("host-check", "op-run", "test-mps")
     ]
