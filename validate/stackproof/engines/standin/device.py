@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from stackproof.model import Finding
 
 _STACK_BYTES = {False: 64 * 1024, True: 256 * 1024}
 _MOST_ACCESSES = 2_000_000
-_DEFINED, _WRITABLE, _GRANULE = 3, 1, 2
+_DEFINED, _WRITABLE = 3, 1
+_MOST_GRANULE = 4  # bytes whose last access is remembered together
 NAN_POISON, NUMBER_POISON = 0xFF, 0x3F
 TEXT = "shader_source.metal"
 """Name of a source that a host file brings as text."""
@@ -74,6 +75,7 @@ class StandinDevice:
         self.watched = False
         self.wraps_in: int | None = None
         self.findings: list[Finding] = []
+        self._part = ""
         self.launches: list[str] = []
         self.log = CallLog({kernel for kernel, _path in build.brought})
         self.before_run: Callable[[Dispatch], None] = lambda dispatch: None
@@ -97,6 +99,7 @@ class StandinDevice:
 
     def begin(self, part: str) -> None:
         """A part of a scenario begins; of one that takes the process down, it is told and left out."""
+        self._part = part
         if self.trace:
             self.trace.begin(part)
 
@@ -116,7 +119,10 @@ class StandinDevice:
     def take_findings(self) -> list[Finding]:
         """The findings since the last call, each kind at each place once."""
         taken, self.findings = self.findings, []
-        return list({(f.rule, f.path, f.line, f.message): f for f in taken}.values())
+        first: dict[tuple[str, str, int, str], Finding] = {}
+        for one in taken:
+            first.setdefault((one.rule, one.path, one.line, one.message), one)
+        return list(first.values())
 
     @property
     def _mode(self) -> RunMode:
@@ -220,7 +226,8 @@ class StandinDevice:
         if not instrumented:
             _trust_writes(kernel.signature, dispatch)
         reports = describe(raw, kernel.signature, kernel.native.build, names)
-        self.findings += [_finding(report, kernel.source) for report in reports]
+        found = [_finding(report, kernel.source) for report in reports]
+        self.findings += [replace(one, details={**one.details, "in": self._part}) for one in found]
 
 
 def _about(problem: Problem, kernel: str, path: str, line: int) -> Finding:
@@ -238,8 +245,11 @@ def _watch(signature: Signature, dispatch: Dispatch, options: RawOptions) -> lis
         writable = parameter.kind is ParameterKind.DEVICE and not parameter.read_only
         end = slot.address + slot.available
         region, names = regions.setdefault(
-            slot.buffer, (RawRegion(slot.buffer, end, slot.shadow or None, _GRANULE, 0, None), "")
+            slot.buffer, (RawRegion(slot.buffer, end, slot.shadow or None, _MOST_GRANULE, 0, None), "")
         )
+        # No two elements share one, or neighbouring threads would seem to write to the same place.
+        if parameter.element is not None:
+            region.granule = min(region.granule, max(parameter.element.size, 1))
         region.flags |= _WRITABLE if writable else 0
         name = parameter.name or f"argument {parameter.index}"
         regions[slot.buffer] = (region, f"{names} and {name}" if names else name)

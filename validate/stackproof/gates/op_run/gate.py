@@ -21,7 +21,7 @@ from stackproof.gates.common.standin.collected import Collected, failed_early, m
 from stackproof.gates.common.standin.here import not_loaded, why_not_here
 from stackproof.gates.common.standin.outcomes import Outcome, run_scenarios
 from stackproof.gates.common.standin.watched import fallback_findings
-from stackproof.gates.op_run.proof import Proofs
+from stackproof.gates.op_run.proof import Proofs, out_of_reach
 from stackproof.gates.op_run.reach import entries_reaching
 from stackproof.gates.op_run.recorded import base_name
 from stackproof.gates.op_run.touched import op_stack
@@ -90,7 +90,8 @@ class OpRunGate:
         seen.findings += fallback_findings(seen.counts, stack, build, context.options)
         if kinds is None and not any(one.rule == "crash" for one in seen.findings):
             whole = len(ops) == len(named)
-            seen.findings += never_launched(seen.counts, dict(build.brought), fails=whole, gate=NAME)
+            brought = dict(build.brought)
+            seen.findings += never_launched(seen.counts, brought, fails=whole, gate=NAME, out_of_reach=out_of_reach)
         if not seen.cases and not failing(seen.findings):
             return not_run(NAME, "; ".join(one.message for one in merged(seen.findings)) or "no call was recorded")
         return seen.result(NAME, build, started)

@@ -1,4 +1,5 @@
 #define TORCH_ASSERT_ONLY_METHOD_OPERATORS
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/native/mps/OperationUtils.h>
@@ -24,6 +25,9 @@ Tensor& take_out_mps(const Tensor& self, const Tensor& index, Tensor& out) {
   TORCH_CHECK(index.scalar_type() == kLong, "take(): Expected a long tensor for index, but got ", index.scalar_type());
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "take(): self and out must have the same dtype");
   TORCH_CHECK_INDEX(self.numel() || !index.numel(), "take(): tried to take from an empty tensor");
+  at::assert_no_internal_overlap(out);
+  at::assert_no_overlap(out, self);
+  at::assert_no_overlap(out, index);
   out.resize_(index.sizes());
   if (index.numel() == 0) {
     return out;
