@@ -81,7 +81,7 @@ def test_each_hunk_gets_the_most_durable_kind_that_gives_its_bytes(
         (TEST, '    "other": [1],\n', '    "other": [1],\n    "third": [2],\n', "add-python-entry"),
         (TEST, '    "tint": None,\n', "", "remove-python-entry"),
         (TEST, "tint(1), 2", "tint(1), 3", "replace-definition"),
-        (TEST, "\n\nSKIPS = {", "\nMORE = 1\nSKIPS = {", "apply-diff"),
+        (TEST, "\n\nSKIPS = {", "\nMORE = 1\nSKIPS = {", "replace-statements"),
         ("CMakeLists.txt", "add(tint)", "add(tint shade)", "apply-diff"),
         (FUNCTIONS, "autogen: tint_backward.out", "autogen: tint_backward.two", "apply-diff"),
     ],

@@ -22,6 +22,7 @@ from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
+from patchstack.edits.cxx_statements import ReplaceStatements
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
@@ -266,7 +267,7 @@ def _around(edit: CxxEdit | PlacePythonFragment | ReplacePythonDefinition) -> tu
             ([b"class %s:" % names[0]], []) if len(names) == 1 else ([b"# In " + b" / ".join(names)] * bool(names), [])
         )
     place = edit.place
-    if place.in_function:
+    if place.in_function or isinstance(edit, ReplaceStatements):
         return [f"// In the body of {place.name}, {place}:".encode()], []
     is_inside = place.kind == "namespace" and place.relation in ("start_of", "end_of")
     scope = place.name if is_inside else place.scope or ""

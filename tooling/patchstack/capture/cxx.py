@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from patchstack.capture.state import Insertion, State
 from patchstack.edits import Edit
-from patchstack.edits.cxx_anchor import ANY, CxxPlace, find_hits
+from patchstack.edits.cxx_anchor import ANY, FUNCTION_KINDS, CxxPlace, Hit, find_hits
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.cxx_statements import ReplaceStatements, lines_of, signature
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
 from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
 from patchstack.tree.cxx_digest import code_digest
 from patchstack.tree.cxx_statements import Statement, brackets_pair, statements_of
-from patchstack.tree.text import line_end
+from patchstack.tree.text import line_end, line_start
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
 _WORDS = ("if", "for", "while", "switch", "return", "sizeof", "catch", "else", "do", "decltype", "alignof")
-_SMALL = 40
+SMALL = 40
 """Lines of a definition that is replaced as a whole, however little of it changed."""
 _SHARE = 4
 """Of a longer one, one line in so many must have changed: what upstream does to the rest should not be in the way."""
@@ -45,6 +46,7 @@ def cxx_proposals(path: str, state: State) -> Iterator[Proposal]:
                 yield 1, (edit,)
     yield from _removals(path, file, state)
     yield from _replacements(path, file, state)
+    yield from _statements(path, file, state)
 
 
 def _starts_with_blank(insertion: Insertion) -> tuple[bool, bool]:
@@ -215,11 +217,8 @@ def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
     around = [d for d in file.definitions if file.comment_start(d) <= start and end <= d.end and start < d.end]
     for found in sorted(around, key=lambda d: d.end - d.start):
         low, high = file.comment_start(found), found.end
-        count = 1
-        while count < state.left and state.span(count)[1] <= high and state.span(count)[0] < high:
-            count += 1
-        after = state.after(count)
-        text = after.text[low : high + len(after.text) - len(state.text)]
+        count = held_hunks(state, high)
+        text = replaced_text(state, count, low, high)
         place = CxxPlace("definition", found.kind, found.name, found.scope)
         if not is_worth_it(state, count, low, high) or has_markers(text) or len(find_hits(file, place)) != 1:
             continue
@@ -234,9 +233,71 @@ def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
         )
 
 
+def _statements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
+    """Runs of statements that hold the next hunk, in the innermost block first, and the signature of a function."""
+    start, end = state.span(0)
+    functions = [d for d in file.definitions if d.kind in FUNCTION_KINDS and file.comment_start(d) <= start < d.end]
+    for function in functions[-1:]:
+        for hit in signature(file, function):
+            if hit.start <= start and end <= hit.end:
+                yield from _statement_edit(path, file, state, function, 0, hit)
+        blocks: dict[tuple[int, int], list[Statement]] = {}
+        for one in statements_of(file, function):
+            blocks.setdefault(one.block, []).append(one)
+        around = [block for block in blocks if block[0] <= start and end <= block[1]]
+        for block in sorted(around, key=lambda block: block[1] - block[0]):
+            listed = blocks[block]
+            first, last = held(
+                [(line_start(file.data, one.start), line_end(file.data, one.end - 1)) for one in listed], start, end
+            )
+            for low, high in ((first, last), (first - 1, last), (first, last + 1), (first - 1, last + 1)):
+                if 0 <= low <= high < len(listed):
+                    for hit in lines_of(file, listed[low], listed[high]):
+                        yield from _statement_edit(path, file, state, function, high - low + 1, hit)
+
+
+def held(lines: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
+    """The first and the last of some stretches that a hunk touches; for lines that come between two, the one above."""
+    touched = [n for n, (low, high) in enumerate(lines) if low < end and start < high]
+    if touched:
+        return touched[0], touched[-1]
+    above = max((n for n, (_, high) in enumerate(lines) if high <= start), default=0)
+    return above, above
+
+
+def _statement_edit(
+    path: str, file: CxxFile, state: State, function: Definition, statements: int, hit: Hit
+) -> Iterator[Proposal]:
+    low, high = min(hit.start, state.span(0)[0]), hit.end
+    if low < hit.start or file.data.count(b"\n", low, high) > SMALL:
+        return
+    count = held_hunks(state, high)
+    text = replaced_text(state, count, low, high)
+    if count and text.strip() and not has_markers(text):
+        place = CxxPlace("definition", function.kind, function.name, function.scope)
+        fragment = Fragment(_fragment_name(parse_cxx(b""), text), plain(text), "")
+        digests = (code_digest(file.data[low:high]),)
+        edit = ReplaceStatements(path=path, fragment=fragment, place=place, replaces=digests, statements=statements)
+        yield count, (edit,)
+
+
+def held_hunks(state: State, high: int) -> int:
+    """How many of the next hunks end before an offset."""
+    count = 0
+    while count < state.left and state.span(count)[1] <= high and (not count or state.span(count)[0] < high):
+        count += 1
+    return count
+
+
+def replaced_text(state: State, count: int, low: int, high: int) -> bytes:
+    """What a stretch of the text becomes with the next hunks."""
+    after = state.after(count).text
+    return after[low : high + len(after) - len(state.text)]
+
+
 def is_worth_it(state: State, count: int, low: int, high: int) -> bool:
     """Whether enough of a definition changes for the whole of it to be the unit that is replaced."""
     lines = state.text.count(b"\n", low, line_end(state.text, high - 1))
     changes = state.changes[state.done : state.done + count]
     changed = sum(max(c.old_end - c.old_start, c.new_end - c.new_start) for c in changes)
-    return lines <= _SMALL or changed * _SHARE >= lines
+    return lines <= SMALL or changed * _SHARE >= lines

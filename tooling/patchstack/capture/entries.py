@@ -16,11 +16,13 @@ from patchstack.edits.cxx_anchor import CxxPlace
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_remove import RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.cxx_statements import ReplaceStatements
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.python_replace import ReplacePythonDefinition
+from patchstack.edits.python_statements import ReplacePythonStatements
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.tree.python import Step
@@ -74,10 +76,15 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
         yield "definition", flow(_place(edit.place))
+        if isinstance(edit, ReplaceStatements):
+            yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
     elif isinstance(edit, ReplacePythonDefinition):
         yield "fragment", scalar(edit.fragment.name)
-        yield "definition", _steps(edit.steps)
+        if edit.steps:
+            yield "definition", _steps(edit.steps)
+        if isinstance(edit, ReplacePythonStatements):
+            yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
     elif isinstance(edit, RemoveUnusedDefinition):
         yield "definitions", [flow(_place(place)) for place in edit.places]
@@ -86,7 +93,11 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         yield from (("op", scalar(edit.op)), ("key", edit.key), ("function", scalar(edit.function)))
     elif isinstance(edit, PlacePythonFragment):
         yield "fragment", scalar(edit.fragment.name)
-        yield "end_of", _steps(edit.steps)
+        if not edit.after:
+            yield "end_of", _steps(edit.steps)
+        else:
+            yield from [("in", _steps(edit.steps))] if edit.steps else []
+            yield "after", scalar(edit.after)
         yield from _spacing(edit.spacing)
     elif isinstance(edit, (AddPythonEntry, RemovePythonEntry)):
         yield from _python_entry(edit)

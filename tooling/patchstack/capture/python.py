@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
-from patchstack.capture.cxx import Proposal, blank_lines, is_worth_it, plain
+from patchstack.capture.cxx import SMALL, Proposal, blank_lines, held, held_hunks, is_worth_it, plain, replaced_text
 from patchstack.capture.state import Insertion, State
 from patchstack.edits import Edit
 from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.python_replace import ReplacePythonDefinition, definition_span
+from patchstack.edits.python_statements import ReplacePythonStatements, lines_of
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
 from patchstack.tree.python import PythonFile, Step, container_in, parse_python
 from patchstack.tree.python_layout import Entry
-from patchstack.tree.text import digest
+from patchstack.tree.text import digest, line_end, line_start
 
 _CONTAINERS = ("list", "tuple", "set", "dictionary", "argument_list")
 _NAMED = {"class_definition": "class", "function_definition": "function"}
 _MOST_ENTRIES = 6
+_BODY_KINDS = ("class", "function")
+_NAME = re.compile(rb"[A-Za-z_]\w*")
 _COMMENT = re.compile(rb"[ \t]*,?[ \t]*#[ \t]*([^\n]*?)[ \t]*\r?\n")
 _DEF = re.compile(r"(?:def|class)\s+(\w+)")
 
@@ -39,6 +42,7 @@ def python_proposals(path: str, state: State) -> Iterator[Proposal]:
     yield from _entries(path, file, state)
     yield from _removed_member(path, file, state)
     yield from _replacements(path, file, state)
+    yield from _statements(path, file, state)
 
 
 def steps_at(file: PythonFile, start: int, end: int) -> Iterator[tuple[tuple[Step, ...], Node]]:
@@ -91,6 +95,23 @@ def _members(path: str, file: PythonFile, state: State, insertion: Insertion) ->
         if node.type == "class_definition":
             for spacing, fragment in spacings:
                 yield PlacePythonFragment(path=path, steps=steps, fragment=fragment, spacing=spacing)
+            yield from _behind_member(path, file, (steps, node), insertion, spacings)
+    yield from _behind_member(path, file, ((), file.root), insertion, spacings)
+
+
+def _behind_member(
+    path: str,
+    file: PythonFile,
+    place: tuple[tuple[Step, ...], Node],
+    insertion: Insertion,
+    spacings: Sequence[tuple[Spacing, Fragment]],
+) -> Iterator[Edit]:
+    """Members behind the member of a class, or of the module, that ends next above an insertion."""
+    steps, node = place
+    above = max((m for m in file.members(node) if m.end <= insertion.at), key=lambda m: m.end, default=None)
+    if above is not None:
+        for spacing, fragment in spacings:
+            yield PlacePythonFragment(path=path, steps=steps, fragment=fragment, spacing=spacing, after=above.name)
 
 
 def _removed_member(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
@@ -115,15 +136,49 @@ def _replacements(path: str, file: PythonFile, state: State) -> Iterator[Proposa
         low, high = definition_span(file.data, node)
         if node.type != "function_definition" or not (low <= start and end <= high) or len(file.find(steps)) != 1:
             continue
-        count = 1
-        while count < state.left and state.span(count)[1] <= high and state.span(count)[0] < high:
-            count += 1
-        after = state.after(count).text
-        text = after[low : high + len(after) - len(file.data)]
+        count = held_hunks(state, high)
+        text = replaced_text(state, count, low, high)
         if is_worth_it(state, count, low, high) and not has_markers(text):
             fragment = Fragment(steps[-1].name, plain(text), "")
             digests = (digest(file.data[low:high]),)
             yield count, (ReplacePythonDefinition(path=path, steps=steps, fragment=fragment, replaces=digests),)
+
+
+def _statements(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:
+    """Runs of statements that hold the next hunk, in the innermost body first."""
+    start, end = state.span(0)
+    node: Node | None = file.root.descendant_for_byte_range(start, max(end - 1, start))
+    while node is not None:
+        listed = [child for child in node.named_children if child.type != "comment"]
+        if node.type in ("block", "module") and listed:
+            spans = [(line_start(file.data, n.start_byte), line_end(file.data, n.end_byte - 1)) for n in listed]
+            first, last = held(spans, start, end)
+            for low, high in ((first, last), (first - 1, last), (first, last + 1)):
+                if 0 <= low <= high < len(listed):
+                    for begin, stop in lines_of(file, listed[low], listed[high]):
+                        yield from _statement_edit(path, file, state, high - low + 1, (begin, stop))
+        node = node.parent
+
+
+def _statement_edit(
+    path: str, file: PythonFile, state: State, statements: int, lines: tuple[int, int]
+) -> Iterator[Proposal]:
+    low, high = lines
+    count = held_hunks(state, high)
+    if not count or state.span(0)[0] < low or file.data.count(b"\n", low, high) > SMALL:
+        return
+    text = replaced_text(state, count, low, high)
+    if not text.strip() or has_markers(text):
+        return
+    named = [found[0] for found in steps_at(file, low, high) if all(step.kind in _BODY_KINDS for step in found[0])]
+    steps = next((steps for steps in reversed(named) if len(file.find(steps)) == 1), ())
+    found = _NAME.search(text)
+    fragment = Fragment(f"{found[0].decode()}_lines" if found else "lines", plain(text), "")
+    digests = (digest(file.data[low:high]),)
+    yield (
+        count,
+        (ReplacePythonStatements(path=path, steps=steps, fragment=fragment, replaces=digests, statements=statements),),
+    )
 
 
 def _entries(path: str, file: PythonFile, state: State) -> Iterator[Proposal]:

@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, TypedDict
 
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
-from patchstack.edits.cxx_anchor import DEFINITION_KINDS, CxxPlace, load_definition, load_place, load_places
+from patchstack.edits.cxx_anchor import (
+    DEFINITION_KINDS,
+    FUNCTION_KINDS,
+    CxxPlace,
+    load_definition,
+    load_place,
+    load_places,
+)
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
+from patchstack.edits.cxx_statements import ReplaceStatements
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.model import Edit
 from patchstack.edits.python_anchor import load_entry, load_steps
@@ -24,8 +32,9 @@ from patchstack.edits.python_entry import AddPythonEntry, RemovePythonEntry
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_member import RemoveClassMember
 from patchstack.edits.python_replace import ReplacePythonDefinition
+from patchstack.edits.python_statements import ReplacePythonStatements
 from patchstack.edits.regenerate import RegenerateShim
-from patchstack.edits.spacing import load_spacing
+from patchstack.edits.spacing import Spacing, load_spacing
 from patchstack.errors import ManifestError
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
@@ -176,9 +185,7 @@ def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     fragment = parts.part(texts.fragment, path)
     spacing = parts.part(load_spacing, section)
     if path.endswith(".py"):
-        steps = parts.part(load_steps, section, "end_of", ends_with="class")
-        parts.check()
-        return PlacePythonFragment(**shared, fragment=spacing.of(fragment), spacing=spacing, steps=steps)
+        return _place_python(section, shared, spacing.of(fragment), spacing, parts)
     places = parts.part(load_places, section)
     replaces = parts.part(section.each, "replaces", "what goes", load_definition, required=False)
     parts.check()
@@ -194,6 +201,16 @@ def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
         raise section.error(problem, line=texts.section.line_of("fragment"))
     first, *others = places
     return kind(**shared, fragment=fragment, place=first, others=tuple(others), spacing=spacing, replaces=replaces)
+
+
+def _place_python(section: Section, shared: _Shared, fragment: Fragment, spacing: Spacing, parts: Complaints) -> Edit:
+    """At the end of a class, or ``after`` a member of a class or, without ``in``, of the module."""
+    after = parts.part(section.text, "after") if section.has("after") else ""
+    key = "in" if after else "end_of"
+    is_module = bool(after) and not section.has("in")
+    steps = () if is_module else parts.part(load_steps, section, key, ends_with="class")
+    parts.check()
+    return PlacePythonFragment(**shared, fragment=fragment, spacing=spacing, steps=steps, after=after)
 
 
 def _replace_python(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
@@ -224,6 +241,34 @@ def _replace(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
         replaces=digests,
         optional=optional,
     )
+
+
+def _statements(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
+    parts = Complaints()
+    fragment = parts.part(texts.fragment, shared["path"])
+    is_python = shared["path"].endswith(".py")
+    count = parts.part(_count, section, least=1 if is_python else 0)
+    digests = parts.part(_digests, section)
+    if is_python:
+        steps = parts.part(load_steps, section, "definition") if section.has("definition") else ()
+        parts.check()
+        return ReplacePythonStatements(**shared, fragment=fragment, steps=steps, replaces=digests, statements=count)
+    place = parts.part(load_place, section, keys=("definition",))
+    parts.check()
+    if place.kind not in FUNCTION_KINDS:
+        problem = f"only a function has statements, and no {place.kind}"
+        raise section.error(problem, line=section.line_of("definition"), expected=" or ".join(FUNCTION_KINDS))
+    return ReplaceStatements(**shared, fragment=fragment, place=place, replaces=digests, statements=count)
+
+
+def _count(section: Section, *, least: int) -> int:
+    text = section.text("statements")
+    if not text.isdigit() or int(text) < least:
+        expected = f"a whole number from {least}" + ("" if least else "; 0 is the signature")
+        raise section.error(
+            "'statements' is no number", line=section.line_of("statements"), expected=expected, found=text
+        )
+    return int(text)
 
 
 def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
@@ -348,11 +393,12 @@ def _diff(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     return ApplyDiff(**shared, hunks=hunks)
 
 
-HAVE_FRAGMENTS = ("place-fragment", "replace-definition")
+HAVE_FRAGMENTS = ("place-fragment", "replace-definition", "replace-statements")
 KINDS: Mapping[str, Callable[[Section, _Fragments, _Shared], Edit]] = {
     "create-file": _create,
     "place-fragment": _place,
     "replace-definition": _replace,
+    "replace-statements": _statements,
     "remove-unused-definition": _remove_unused,
     "add-dispatch-key": _dispatch,
     "remove-python-entry": _remove_entry,

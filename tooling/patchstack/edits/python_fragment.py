@@ -1,4 +1,4 @@
-"""Place a fragment at the end of a Python class."""
+"""Place a fragment in a Python class or module: at its end, or behind one of its members."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import ClassVar
 
 from tree_sitter import Node
 
-from patchstack.edits.model import Merge, Outcome, Status
+from patchstack.edits.model import Merge, Outcome, Spot, Status
 from patchstack.edits.python_anchor import describe_steps
 from patchstack.edits.python_edit import PythonEdit
 from patchstack.edits.python_member import member_removal
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.edits.structure import python_facts, structural_problem
+from patchstack.manifest.closest import closest
 from patchstack.manifest.overlay import Fragment
 from patchstack.tree.git import Tree
 from patchstack.tree.pieces import Piece, gathered
@@ -24,27 +25,37 @@ from patchstack.tree.text import Splice, find_lines, line_end, line_start
 
 @dataclass(frozen=True, kw_only=True)
 class PlacePythonFragment(PythonEdit):
-    """Add members at the end of a class, to which the steps lead.
+    """Add members to a class, to which the steps lead, or to the module where there are none.
 
     Attributes:
         fragment: the members, indented as they land.
         spacing: the blank lines around them.
+        after: the member behind which they stand; empty for the end.
     """
 
     kind: ClassVar[str] = "place-fragment"
     merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT,)
     fragment: Fragment
     spacing: Spacing = USUAL
+    after: str = ""
 
     def describe(self) -> str:
-        return f"add '{self.fragment.name}' at the end of {describe_steps(self.steps)}"
+        where = f"after {self.after} in" if self.after else "at the end of"
+        return f"add '{self.fragment.name}' {where} {describe_steps(self.steps) or 'the module'}"
 
     @property
     def anchor(self) -> str:
-        return f"end of {describe_steps(self.steps)}"
+        return f"{f'after {self.after} in' if self.after else 'end of'} {describe_steps(self.steps) or 'the module'}"
 
     def _planned(self, tree: Tree, file: PythonFile, place: Node) -> Outcome:
-        return self._already(file, place) or self._appended(tree, file, place)
+        known = {member.name: file.line(member.start) for member in file.members(place)}
+        lines = [file.line(member.start) for member in file.members(place) if member.name == self.after]
+        already = self._already(file, place)
+        if already is None and self.after and len(lines) != 1:
+            problem = f"{len(lines)} members match '{self.anchor}', expected 1"
+            nearest = [Spot(name, known[name]) for name in closest(self.after, known)]
+            return self.failed(self.anchor, problem, matches=lines, nearest=nearest)
+        return already or self._appended(tree, file, place)
 
     def _appended(self, tree: Tree, file: PythonFile, node: Node) -> Outcome:
         after = file.spliced([self._splice(file, node)])
@@ -96,7 +107,8 @@ class PlacePythonFragment(PythonEdit):
         return [member.name for member in own.members(own.root)]
 
     def _already(self, file: PythonFile, node: Node) -> Outcome | None:
-        at = find_lines(file.data, self.fragment.text, node.start_byte, file.class_end(node))
+        end = file.class_end(node) if self.steps else len(file.data)
+        at = find_lines(file.data, self.fragment.text, node.start_byte, end)
         here = {member.name: file.line(member.start) for member in file.members(node)}
         clashes = [name for name in self._members() if name in here]
         if at is not None and clashes == self._members():
@@ -108,17 +120,25 @@ class PlacePythonFragment(PythonEdit):
         return None
 
     def _splice(self, file: PythonFile, node: Node) -> Splice:
-        return self.spacing.splice(file.data, file.class_end(node), self.fragment.text, (1, 0))
+        if not self.after:
+            return self.spacing.splice(file.data, file.class_end(node), self.fragment.text, (1, 0))
+        (above,) = (member for member in file.members(node) if member.name == self.after)
+        blanks = 1 if self.steps else 2
+        return self.spacing.splice(file.data, line_end(file.data, above.end - 1), self.fragment.text, (blanks, blanks))
 
     def _verify(self, before: PythonFile, file: PythonFile) -> str:
         """On the parsed result: the class has its old members and then the new ones, and nothing else moved."""
         hits, old = file.find(self.steps), before.find(self.steps)
         if file.broken or len(hits) != 1:
             return "the file would no longer be valid Python"
-        wanted = [member.name for member in before.members(old[0])] + self._members()
+        wanted = [member.name for member in before.members(old[0])]
+        at = wanted.index(self.after) + 1 if self.after else len(wanted)
+        wanted[at:at] = self._members()
         if [member.name for member in file.members(hits[0])] != wanted:
             return "the fragment would not end up as members of the class"
-        if [member.name for member in file.members(file.root)] != [m.name for m in before.members(before.root)]:
+        if self.steps and [member.name for member in file.members(file.root)] != [
+            m.name for m in before.members(before.root)
+        ]:
             return "the fragment would change the module around the class"
         return ""
 
