@@ -1,6 +1,6 @@
 """Edit upstream's trees as upstream does, put the series on each, compile what comes of it; print the table.
 
-    python bench/perturbations.py TREES [NAME ...] [--out FOLDER] [--no-compile]
+    python bench/perturbations.py TREES [NAME ...] [--series NAME] [--out FOLDER] [--no-compile]
 
 ``TREES`` is a folder with a script ``make-tree NAME DEST`` and a folder for each tree: upstream's own files of a
 moment, which this repository does not hold. The edits are those of ``tests/support/perturbations``, each on each tree.
@@ -35,7 +35,6 @@ from stackproof.engines.metal.rules import CONSTANT_DATA
 from stackproof.gates.table import GATES
 from stackproof.model import Gate, GateContext, Verdict
 
-SERIES = "grid_sampler"
 _FOLDER = "aten/src/ATen/native"
 _READS = {"metal-check": (".metal", ".h"), "host-check": (".metal", ".h", ".mm")}
 """The gates that compile, and the files that decide what they find."""
@@ -91,23 +90,23 @@ def _failures(gate: Gate, context: GateContext) -> Iterable[str]:
         yield f"{gate.name} not run: {result.reason}"
 
 
-def judged(folder: Path, name: str, kind: Kind, edited: Edited, compiler: Compiler | None) -> Row:
+def judged(folder: Path, series: str, kind: Kind, edited: Edited, compiler: Compiler | None) -> Row:
     """What comes of one edit."""
     onto = perturbed(folder, edited.files)
-    verdict = judge(folder, SERIES, onto, edited)
+    verdict = judge(folder, series, onto, edited)
     why = (*verdict.faults, *(verdict.reasons if verdict.status else ()))
     if compiler is None:
-        return Row(name, kind, verdict.word, why)
+        return Row(folder.name, kind, verdict.word, why)
     with Repository.open(folder) as repository:
         main = repository.resolve_commit("main")
         assert main is not None
         failed = compiler.failures(repository, main, verdict.commits[-1]) if verdict.commits else []
         if (failed or not verdict.commits) and (bad := compiler.failures(repository, main, onto)):
-            return Row(name, kind, "bad edit", tuple(bad))
-    return Row(name, kind, "wrong" if failed else verdict.word, (*failed, *why))
+            return Row(folder.name, kind, "bad edit", tuple(bad))
+    return Row(folder.name, kind, "wrong" if failed else verdict.word, (*failed, *why))
 
 
-def rows_of(trees: Path, name: str, compiler: Compiler | None, scratch: Path) -> list[Row]:
+def rows_of(trees: Path, name: str, series: str, compiler: Compiler | None, scratch: Path) -> list[Row]:
     """All edits of one tree; none where the tree refuses the series as it is."""
     folder = scratch / name
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -115,14 +114,14 @@ def rows_of(trees: Path, name: str, compiler: Compiler | None, scratch: Path) ->
     subprocess.run(command, check=True, env=os.environ | {"PATH": path}, capture_output=True)
     with Repository.open(folder) as repository:
         files = files_of(Tree.at(repository, "main"))
-    if judge(folder, SERIES, perturbed(folder, {}), Edited({}, ())).status:
+    if judge(folder, series, perturbed(folder, {}), Edited({}, ())).status:
         print(f"{name}: refused unedited, left out", file=sys.stderr)
         return []
     rows = []
     for kind in KINDS:
         edited = kind.edit(files)
         if edited is not None:
-            rows.append(judged(folder, name, kind, edited, compiler))
+            rows.append(judged(folder, series, kind, edited, compiler))
             print(f"{name}: {kind.name} {kind.variant}: {rows[-1].word} {rows[-1].why}", file=sys.stderr, flush=True)
     return rows
 
@@ -155,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trees", type=Path)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--series", default="grid_sampler", help="a series of this distribution, or a folder")
     parser.add_argument("--out", type=Path, default=Path("build/perturbations"))
     parser.add_argument("--no-compile", action="store_true", help="apply only")
     given = parser.parse_args(arguments)
@@ -162,7 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     compiler = None if given.no_compile else Compiler(given.out)
     names = given.names or sorted(place.name for place in given.trees.iterdir() if place.is_dir())
     with tempfile.TemporaryDirectory() as scratch:
-        rows = [row for name in names for row in rows_of(given.trees.resolve(), name, compiler, Path(scratch))]
+        rows = [
+            row for name in names for row in rows_of(given.trees.resolve(), name, given.series, compiler, Path(scratch))
+        ]
     print(table(rows))
 
 
