@@ -25,6 +25,7 @@ APPLIER = (
     ("patchstack.applying", "patchstack.reference"),
     ("patchstack.capture", "patchstack.drift"),
     ("patchstack.refresh",),
+    ("patchstack.resolve",),
     ("patchstack.cli",),
 )
 PROOF = (

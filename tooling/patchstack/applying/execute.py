@@ -6,7 +6,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patchstack.applying.check import check_commits
@@ -159,6 +159,23 @@ def write_stack(
         warnings=warnings,
         seconds={"write": time.perf_counter() - started},
     )
+
+
+def write_unnamed(repository: Repository, plan: StackPlan, scratch: Path) -> list[NewCommit]:
+    """The commits of a plan in the object store alone, bottom first: unsigned, without trailers, named by no ref.
+
+    Args:
+        scratch: that of the lock which the run holds.
+
+    Raises:
+        TreeError: the store cannot be written.
+    """
+    onto_date = repository.commit(plan.onto).committed_at
+    signature = replace(read_signature(repository, onto_date, may_stand_in=True), sign=False)
+    signing = _Signing(repository, Branch("", None), signature)
+    with ObjectWriter(repository, scratch) as writer:
+        trees = _write_trees(writer, plan)
+        return _write_commits(writer, plan, trees, Composer(plan).messages(), signing)
 
 
 def rehearse_stack(

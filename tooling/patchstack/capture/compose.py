@@ -131,8 +131,8 @@ class Composer:
         if not any(str(entry["path"]) == path for entry, _ in self._entries()) and "bases" in self._data:
             self._data["bases"][:] = [base for base in self._data["bases"] if str(base["path"]) != path]
 
-    def add_edits(self, identity: str, choices: Sequence[Choice]) -> None:
-        """Add edits to a change: regenerated headers at its end, others before these."""
+    def add_edits(self, identity: str, choices: Sequence[Choice]) -> list[Any]:
+        """Add edits to a change: regenerated headers at its end, others before these; the new entries."""
         change = self._change(identity)
         layer = self.layer_of(identity)
         if not layer and any(self._is_taken(choice.edit) for choice in choices):
@@ -146,6 +146,16 @@ class Composer:
         for offset, entry in enumerate(entries):
             is_last = entry["kind"] == "regenerate-c-shim"
             change["edits"].insert(len(change["edits"]) if is_last else at + offset, entry)
+        return entries
+
+    def entries_of(self, identity: str) -> list[Any]:
+        """For each edit of a change the entry that makes it; one with several texts makes as many edits."""
+        entries = self._change(identity)["edits"]
+        return [entry for entry in entries for _ in entry.get("fragments", [None])]
+
+    def written(self, identity: str, choice: Choice) -> Edit:
+        """Put the text of an edit of a change into the overlay; the edit with the name that the text has there."""
+        return self._written(choice, self.layer_of(identity)).edit
 
     def remove(self, identity: str, texts: Texts) -> None:
         """Take a change out, with its message and its texts."""

@@ -26,6 +26,7 @@ from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.refresh import refresh
 from patchstack.cli.report import as_json, lines
 from patchstack.cli.request import Request
+from patchstack.cli.resolve import resolve as resolve_command
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.tree.git.process import GitCommandError
@@ -48,6 +49,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
 @click.option("--check", is_flag=True, help="Compile the commits with validate-stack before the branch moves.")
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
+@click.option("--resolve", is_flag=True, help="On a conflict, open a worktree to resolve it in.")
 @click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Quote this validate-stack --json.")
 @click.option("--bench", multiple=True, metavar="[CHANGE=]FILE", help="Quote this Markdown table; may be repeated.")
 @options.tree_code
@@ -72,6 +74,7 @@ def command(
     bench: tuple[str, ...],
     check: bool,
     tree_code: bool,
+    resolve: bool,
 ) -> None:
     """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
 
@@ -101,6 +104,7 @@ def command(
         bench,
         check,
         tree_code,
+        resolve,
     )
     report = run(request)
     if request.as_json:
@@ -114,6 +118,7 @@ command.add_command(capture)
 command.add_command(drift)
 command.add_command(new)
 command.add_command(refresh)
+command.add_command(resolve_command)
 command.add_command(submit_check)
 
 

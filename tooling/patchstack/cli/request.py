@@ -9,7 +9,7 @@ from pathlib import Path
 
 from patchstack.confine.policy import OPTION
 
-_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check")
+_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check", "resolve")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Request:
     bench: tuple[str, ...] = ()
     check: bool = False
     tree_code: bool = True
+    resolve: bool = False
 
     def command(self, *, only: Collection[str], replace: Collection[str]) -> str:
         """What to type for the same with other changes chosen.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from patchstack.capture.choose import is_shim
 from patchstack.capture.commits import changed_lines, read_commit, read_range
 from patchstack.capture.compose import Composer
 from patchstack.capture.derive import identity_of, markers_of, requirements_of
-from patchstack.capture.folder import draft, publish, require_own
+from patchstack.capture.folder import difference, draft, publish, require_own
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.capture.run import choices_for
 from patchstack.capture.texts import Texts, new_texts
@@ -115,7 +114,7 @@ def refresh(
             if again:
                 change, path = min(again)
                 raise CaptureError(f"the series would not give the bytes of {path}", where=change)
-            diff = _diff(folder, copy)
+            diff = difference(folder, copy)
             if not dry_run:
                 publish(copy, folder)
                 _record(work, matches, tip)
@@ -267,12 +266,6 @@ def _differing(work: _Work, copy: Path, matches: Sequence[Match]) -> set[tuple[s
         found |= {(change.id, path) for path in files.keys() | wanted.keys() if files.get(path) != wanted.get(path)}
         below = one.source.commit
     return found
-
-
-def _diff(folder: Path, copy: Path) -> str:
-    command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", "--", str(folder), str(copy)]
-    text = subprocess.run(command, capture_output=True, check=False).stdout.decode(errors="replace")
-    return text.replace(str(copy), "").replace(str(folder), "")
 
 
 def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:
