@@ -52,6 +52,17 @@ class Author:
     def apply(self) -> None:
         self.run("--onto", "main", "--checkout")
 
+    def resolve(self, path: str, old: str, new: str) -> None:
+        """Meet the conflict, put the text of the change where it belongs now, and let the series learn it."""
+        report = self.lab.run(*self.words("--onto", "main", "--resolve", "--json")).require(3).json["resolve"]
+        file = Path(report["worktree"]) / path
+        assert "\n||||||| base\n" in file.read_text()
+        upstream = self.checkout.git("show", f"main:{path}") + "\n"
+        assert old in upstream
+        file.write_text(upstream.replace(old, new, 1))
+        done = self.lab.run("resolve", "--continue", "--repo", str(self.checkout.path), "--json").require().json
+        assert (len(done["resolve"]["learned"]), done["resolve"]["not_learned"]) == (1, {})
+
     def amend_first(self, old: str, new: str) -> None:
         """Amend the first commit of the stack, as a reviewer wants it; ghstack's words in its message stay."""
         first, second = self.checkout.git("rev-list", "--reverse", "main..HEAD").split("\n")
@@ -81,12 +92,17 @@ def test_captured_commits_keep_their_pull_requests_through_a_review_and_a_newer_
     author.lab.run(*author.words("--onto", "main", "--checkout")).refused(3, "apply-stack refresh")
     author.run("refresh")
     author.contributor.upstream_goes_on("Upstream has more to say.\n")
-    author.checkout.commit("Rename", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+    author.checkout.commit("Rename a function", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+    host = (author.checkout.path / HOST).read_text()
+    author.checkout.commit("Rename the namespace", {HOST: host.replace("at::native", "at::mps_native")})
     author.checkout.git("push", "-q", "origin", "main")
+    ours = "Tensor fade_mps(const Tensor& self, double amount) {\n  return self * amount;\n}\n"
+    author.resolve(HOST, "\n} // namespace at::mps_native\n", f"\n{ours}\n}} // namespace at::mps_native\n")
     author.apply()
 
     assert "return self * amount;" in author.text(HOST)
     assert "brighten_on_mps" in author.text(HOST)
+    assert "{function: brighten_on_mps" in (author.series / "series.yaml").read_text()
     assert "test_fade" in author.text(TESTS)
     assert author.contributor.submit_as_predicted() == dict.fromkeys(TITLES, "Updated")
     assert [(pull.number, pull.title) for pull in author.contributor.hub.pulls()] == opened
