@@ -16,7 +16,7 @@ from patchstack.applying.lock import run_lock
 from patchstack.applying.move import backup_ref, move_branch
 from patchstack.applying.switch import Switch
 from patchstack.errors import ManifestError, RefError
-from patchstack.messages.model import Message, MessageFinding
+from patchstack.messages.model import GhstackTrailers, Message, MessageFinding
 from patchstack.messages.rules import check_series, refused
 from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls import PullAction, PullOutcome, StackLinks, link_stack
@@ -161,11 +161,14 @@ def write_stack(
     )
 
 
-def write_unnamed(repository: Repository, plan: StackPlan, scratch: Path) -> list[NewCommit]:
-    """The commits of a plan in the object store alone, bottom first: unsigned, without trailers, named by no ref.
+def write_unnamed(
+    repository: Repository, plan: StackPlan, scratch: Path, trailers: Mapping[str, GhstackTrailers] | None = None
+) -> list[NewCommit]:
+    """The commits of a plan in the object store alone, bottom first: unsigned, and named by no ref.
 
     Args:
         scratch: that of the lock which the run holds.
+        trailers: change id to ghstack's trailers.
 
     Raises:
         TreeError: the store cannot be written.
@@ -175,7 +178,7 @@ def write_unnamed(repository: Repository, plan: StackPlan, scratch: Path) -> lis
     signing = _Signing(repository, Branch("", None), signature)
     with ObjectWriter(repository, scratch) as writer:
         trees = _write_trees(writer, plan)
-        return _write_commits(writer, plan, trees, Composer(plan).messages(), signing)
+        return _write_commits(writer, plan, trees, Composer(plan, trailers or {}).messages(), signing)
 
 
 def rehearse_stack(

@@ -19,6 +19,7 @@ from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
 from patchstack.cli.capture import capture
+from patchstack.cli.diff import diff
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
 from patchstack.cli.new import new
@@ -115,6 +116,7 @@ def command(
 
 
 command.add_command(capture)
+command.add_command(diff)
 command.add_command(drift)
 command.add_command(new)
 command.add_command(refresh)
