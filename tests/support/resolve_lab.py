@@ -104,3 +104,26 @@ def forget_bases(folder: Path) -> None:
     start = lines.index("bases:")
     end = next(n for n in range(start + 1, len(lines)) if not lines[n].startswith(" "))
     (folder / "series.yaml").write_text("\n".join([*lines[:start], *lines[end:]]))
+
+
+@pytest.fixture
+def resolving(
+    place: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Resolving:
+    """A series on ``main``, and a cache of the test's own for the worktrees."""
+    monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path / "cache"))
+    return Resolving(place, tmp_path / "mine", tmp_path / "cache", capsys)
+
+
+def rename_anchor(resolving: Resolving) -> None:
+    """Upstream renames the function that the fragment stands behind, and closes it another way."""
+    text = (resolving.place.path / HOST).read_text().replace("Tensor tint_mps(", "Tensor tint_on_mps(")
+    resolving.place.commit("Rename", {HOST: text.replace("  return out;\n}\n", "  return out;\n} // on\n")})
+
+
+def put_in(resolving: Resolving, found: dict[str, Any]) -> None:
+    """Put the fragment that lies beside its file into the file, behind the renamed function."""
+    worktree = Path(found["worktree"])
+    (one,) = found["files"]
+    fragment = (worktree / one["beside"]).read_text().strip()
+    resolving.edit(str(worktree), HOST, "} // on\n", f"}} // on\n\n{fragment}\n")

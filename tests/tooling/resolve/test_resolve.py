@@ -7,36 +7,19 @@ from pathlib import Path
 import pytest
 
 from patchstack.series import load_series
-from resolve_lab import HOST, NOTES, TEST, TITLES, Resolving, forget_bases
-
-
-def _rename_anchor(resolving: Resolving) -> None:
-    """Upstream renames the function that the fragment stands behind, and closes the namespace another way."""
-    text = (resolving.place.path / HOST).read_text()
-    text = text.replace("Tensor tint_mps(", "Tensor tint_on_mps(").replace(
-        "  return out;\n}\n", "  return out;\n} // on\n"
-    )
-    resolving.place.commit("Rename", {HOST: text})
-
-
-def _put_in(resolving: Resolving, found: dict[str, object]) -> None:
-    """Put the fragment that lies beside its file into the file, behind the renamed function."""
-    worktree = Path(str(found["worktree"]))
-    (one,) = found["files"]  # type: ignore[misc]
-    fragment = (worktree / one["beside"]).read_text().strip()
-    resolving.edit(str(worktree), HOST, "} // on\n", f"}} // on\n\n{fragment}\n")
+from resolve_lab import HOST, NOTES, TEST, TITLES, Resolving, forget_bases, put_in, rename_anchor
 
 
 def test_a_lost_anchor_is_answered_once_and_its_new_place_is_learned(resolving: Resolving) -> None:
     forget_bases(resolving.folder)
-    _rename_anchor(resolving)
+    rename_anchor(resolving)
     found = resolving.meets_a_conflict()
     worktree = Path(found["worktree"])
     assert worktree.is_relative_to(resolving.cache)
     assert [(one["path"], one["beside"]) for one in found["files"]] == [(HOST, f"{HOST}.tint_backward_mps.fragment")]
     assert "tint_backward_mps" in (worktree / "aten/src/ATen/native/native_functions.yaml").read_text()  # it fits
     assert resolving.place.git("status", "--porcelain") == ""
-    _put_in(resolving, found)
+    put_in(resolving, found)
     done = resolving.goes_on()
     assert [change["title"] for change in done["changes"]] == list(TITLES)
     assert done["moved"]
@@ -69,7 +52,7 @@ def test_a_result_that_is_none_is_one_sentence(resolving: Resolving, what: str) 
     place = resolving.place
     if what == "beside":
         forget_bases(resolving.folder)
-        _rename_anchor(resolving)
+        rename_anchor(resolving)
         found = resolving.meets_a_conflict()
         resolving.edit(found["worktree"], TEST, "class TestTint", "# Mine.\nclass TestTint")
         assert "nothing was edited" in resolving.refused("resolve", "--continue")
@@ -101,11 +84,11 @@ def test_abort_leaves_no_trace(resolving: Resolving) -> None:
 def test_one_conflict_after_the_other_and_the_checkout_is_left_alone(resolving: Resolving) -> None:
     place = resolving.place
     forget_bases(resolving.folder)
-    _rename_anchor(resolving)
+    rename_anchor(resolving)
     text = (place.path / TEST).read_text().replace("class TestTint(", "class TestTintOnMPS(")
     place.commit("Rename the test", {TEST: text})
     (place.path / NOTES).write_text("Work of mine.\n")
-    _put_in(resolving, resolving.meets_a_conflict())
+    put_in(resolving, resolving.meets_a_conflict())
     code, out, _ = resolving.run("resolve", "--continue")
     assert (code, "change test_tint_backward waits for you" in out) == (3, True)
     worktree = next((resolving.cache / "resolve").iterdir())
@@ -124,9 +107,9 @@ def test_one_conflict_after_the_other_and_the_checkout_is_left_alone(resolving: 
 
 def test_a_merged_text_is_for_trees_like_the_new_one(resolving: Resolving) -> None:
     forget_bases(resolving.folder)
-    _rename_anchor(resolving)
+    rename_anchor(resolving)
     found = resolving.meets_a_conflict()
-    _put_in(resolving, found)
+    put_in(resolving, found)
     resolving.edit(found["worktree"], HOST, "  return grad;\n", "  return on(grad);\n")
     done = resolving.goes_on()
     (learned,) = done["resolve"]["learned"]

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patchstack.capture.choose import is_shim
+from patchstack.capture.choose import choose, is_shim
 from patchstack.capture.commits import changed_lines, read_commit, read_range
 from patchstack.capture.compose import Composer
 from patchstack.capture.derive import identity_of, markers_of, requirements_of
+from patchstack.capture.extend import add_condition
 from patchstack.capture.folder import difference, draft, publish, require_own
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.capture.run import choices_for
@@ -198,6 +199,8 @@ def _update(
         if fresh:
             for edit, text in fresh:
                 texts.put(edit, layer, text)
+        elif any(edit.only_where for edit in change.edits if edit.path == path):
+            _add_for_tree(work, composer, change, path, files.get(path), wanted.get(path), tree, onto)
         else:
             composer.drop_path(change.id, path, texts)
             if path in wanted:
@@ -229,6 +232,37 @@ def _recapture(
     choices = tuple(choices_for(work.repository, tree, alone))
     composer.add_bases({choice.edit.path: blob for choice in choices if (blob := onto.blob_hash(choice.edit.path))})
     composer.add_edits(change, choices)
+
+
+def _add_for_tree(
+    work: _Work,
+    composer: Composer,
+    change: Change,
+    path: str,
+    made: bytes | None,
+    wanted: FileChange | None,
+    tree: Tree,
+    onto: Tree,
+) -> None:
+    """Capture what an amendment does beyond the texts, for trees of this kind alone: the series has text for others.
+
+    Raises:
+        CaptureError: nothing tells trees of this kind from the others.
+    """
+    edits = [edit for edit in change.edits if edit.path == path and not why_left_out(edit, onto)]
+    conditions = next((edit.only_where for edit in edits if edit.only_where), ())
+    if made is None or wanted is None or not conditions or any(edit.unless for edit in edits):
+        raise CaptureError(
+            f"the amendment of {path} lies outside the texts of its edits, which has other texts for other trees, and"
+            " no condition is for trees like this one alone",
+            where=str(work.series.manifest),
+            next_command="give the edits of this tree 'only_where' in the manifest, then this again",
+        )
+    lines = changed_lines(work.repository, made, wanted.after)
+    choices = tuple(choose(tree.with_files({path: made}), FileChange(path, made, wanted.after), lines))
+    for entry in composer.add_edits(change.id, choices):
+        for condition in conditions:
+            add_condition(entry, condition.marker, condition.reason)
 
 
 def _require_unedited(work: _Work, change: Change) -> None:

@@ -10,6 +10,7 @@ from patchstack.capture.choose import applied, choose
 from patchstack.capture.commits import changed_lines
 from patchstack.capture.compose import Composer
 from patchstack.capture.cxx import Proposal, cxx_proposals
+from patchstack.capture.extend import add_condition, add_digests, add_place, add_text, digests_of
 from patchstack.capture.model import Choice, FileChange
 from patchstack.capture.python import python_proposals
 from patchstack.capture.state import State
@@ -20,7 +21,6 @@ from patchstack.edits.load import HAVE_FRAGMENTS
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.planning.upstream import why_left_out
-from patchstack.resolve.entries import add_condition, add_digests, add_place, add_text, digests_of
 from patchstack.series import Change, UpstreamMarker
 from patchstack.tree.git import Tree
 from patchstack.tree.hunks import split_lines

@@ -1,4 +1,4 @@
-"""Adding to the entries of a manifest what a result taught: a place, a text, a digest, a condition."""
+"""Adding to the entries of a manifest: a place, a text, a digest, a condition."""
 
 from __future__ import annotations
 
