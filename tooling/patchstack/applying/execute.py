@@ -139,7 +139,8 @@ def write_stack(
         moved, backup = False, ""
         if commits and branch.tip != tip:
             record.append(
-                Made(c.hash, c.tree, plan.series.name, c.change.change.id, c.message, plan.onto) for c in commits
+                Made(c.hash, c.tree, plan.series.owner(c.change.change.id), c.change.change.id, c.message, plan.onto)
+                for c in commits
             )
             backup = backup_ref(branch) if branch.foreign or links.left_out else ""
             move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])

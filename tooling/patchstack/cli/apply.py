@@ -24,7 +24,7 @@ from patchstack.planning.advice import advice_for
 from patchstack.planning.memo import Memory
 from patchstack.resolve.model import Aim
 from patchstack.resolve.run import start
-from patchstack.series import Series, load_series
+from patchstack.series import Series, load_series, stacked
 from patchstack.stack.refs import check_name
 from patchstack.tree.git import Repository
 from patchstack.tree.git.process import GitCommandError
@@ -40,7 +40,7 @@ def run(request: Request) -> RunReport:
     if request.dry_run and (request.format_patch or request.checkout or request.check):
         raise UsageError("--dry-run writes nothing, so it does not go with --format-patch, --checkout or --check")
     _require_resolvable(request)
-    series = load_series(request.series)
+    series = stacked([load_series(name) for name in (request.series, *request.more_series)])
     if request.format_patch:
         from patchstack.messages.mailbox import require_own_folder
 
@@ -163,6 +163,7 @@ def _require_resolvable(request: Request) -> None:
         "--format-patch": request.format_patch,
         "--results": request.results,
         "--bench": request.bench,
+        "several --series": request.more_series,
     }
     found = [option for option, value in given.items() if value]
     if request.resolve and found:

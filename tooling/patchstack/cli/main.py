@@ -39,7 +39,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
 @options.repo
 @options.reference
-@options.series
+@options.several_series
 @click.option("--branch", metavar="NAME", help="Branch to write (default: stack/<series>).")
 @click.option("--only", multiple=True, metavar="CHANGE", help="Apply only this change; may be repeated.")
 @click.option("--replace", multiple=True, metavar="CHANGE", help="Let this change replace what the tree has instead.")
@@ -61,7 +61,7 @@ def command(
     onto: str | None,
     repo: Path | None,
     reference: str | None,
-    series: str | None,
+    series: tuple[str, ...],
     branch: str | None,
     only: tuple[str, ...],
     replace: tuple[str, ...],
@@ -91,7 +91,7 @@ def command(
         onto,
         repo,
         reference,
-        series,
+        series[0] if series else None,
         branch,
         only,
         replace,
@@ -106,6 +106,7 @@ def command(
         check,
         tree_code,
         resolve,
+        series[1:],
     )
     report = run(request)
     if request.as_json:
