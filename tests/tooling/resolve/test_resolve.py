@@ -120,18 +120,35 @@ def test_a_merged_text_is_for_trees_like_the_new_one(resolving: Resolving) -> No
     resolving.require_learned()
 
 
-def test_what_cannot_be_learned_is_said_and_the_branch_has_it(resolving: Resolving) -> None:
+def test_other_lines_of_a_document_are_one_more_diff(resolving: Resolving) -> None:
     place = resolving.place
     place.commit("Number", place.replaced(NOTES, "Line 7 of", "Line seven of"))
     found = resolving.meets_a_conflict()
     text = (Path(found["worktree"]) / NOTES).read_text()
     start, end = text.index("<<<<<<<"), text.index(">>>>>>> test_tint_backward\n") + len(">>>>>>> test_tint_backward\n")
     (Path(found["worktree"]) / NOTES).write_text(f"{text[:start]}The line seven of the notes.\n{text[end:]}")
+    (learned,) = resolving.goes_on()["resolve"]["learned"]
+    assert learned == f"test_tint_backward: {NOTES}: one more diff, for trees that lack the lines of the others"
+    assert "The line seven of" in place.git("show", f"stack/mine:{NOTES}")
+    assert len(list((resolving.folder / "diffs").rglob("*.diff"))) == 2
+    resolving.require_no_trace()
+    resolving.require_learned()
+
+
+def test_what_cannot_be_learned_is_said_and_the_branch_has_it(resolving: Resolving) -> None:
+    place = resolving.place
+    theirs = "2)\n\n    def test_backward(self):\n        pass\n"
+    place.commit("Test it", place.replaced(TEST, "2)\n", theirs))
+    found = resolving.meets_a_conflict()
+    assert [one["path"] for one in found["files"]] == [TEST]
+    (Path(found["worktree"]) / TEST).write_text(
+        (place.path / TEST).read_text().replace("        pass\n", "        self.assertTrue(backward(2))\n")
+    )
     manifest = (resolving.folder / "series.yaml").read_text()
     code, out, _ = resolving.run("resolve", "--continue")
     assert code == 0
-    assert f"not learned: test_tint_backward: {NOTES}: no place or condition tells this tree" in out
-    assert "The line seven of" in place.git("show", f"stack/mine:{NOTES}")
+    assert f"not learned: test_tint_backward: {TEST}: no place or condition tells this tree" in out
+    assert "backward(2)" in place.git("show", f"stack/mine:{TEST}")
     assert (resolving.folder / "series.yaml").read_text() == manifest
     resolving.require_no_trace()
 

@@ -139,7 +139,7 @@ class Composer:
             layer = f"change-{identity}"
             change.insert(list(change).index("message") + 1, "overlay", layer)
         named = [self._written(choice, layer) for choice in choices]
-        number = 1 + len(list((self.folder / "diffs" / identity).glob("*")))
+        number = self._next_diff(identity)
         entries = [entry_of(c.edit, self._diff(identity, n, c.edit)) for n, c in enumerate(named, number)]
         kinds = [str(entry["kind"]) for entry in change["edits"]]
         at = kinds.index("regenerate-c-shim") if "regenerate-c-shim" in kinds else len(kinds)
@@ -156,6 +156,13 @@ class Composer:
     def written(self, identity: str, choice: Choice) -> Edit:
         """Put the text of an edit of a change into the overlay; the edit with the name that the text has there."""
         return self._written(choice, self.layer_of(identity)).edit
+
+    def written_diff(self, identity: str, edit: ApplyDiff) -> str:
+        """Put the hunks of an edit of a change into a file of their own; its name."""
+        return self._diff(identity, self._next_diff(identity), edit)
+
+    def _next_diff(self, identity: str) -> int:
+        return 1 + len(list((self.folder / "diffs" / identity).glob("*")))
 
     def remove(self, identity: str, texts: Texts) -> None:
         """Take a change out, with its message and its texts."""

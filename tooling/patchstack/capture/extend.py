@@ -45,6 +45,15 @@ def add_text(entry: Any, fragment: str, marker: UpstreamMarker, reason: str) -> 
     entry.insert(at, "fragments", CommentedSeq([text, known]))
 
 
+def add_diff(entry: Any, name: str) -> None:
+    """One more file of hunks, behind those that the entry has."""
+    if "diffs" not in entry:
+        at, known = list(entry).index("diff"), entry["diff"]
+        del entry["diff"]
+        entry.insert(at, "diffs", CommentedSeq([known]))
+    entry["diffs"].append(scalar(name))
+
+
 def add_condition(entry: Any, marker: UpstreamMarker, reason: str) -> None:
     """Keep an edit to trees with a marker."""
     if "only_where" not in entry:

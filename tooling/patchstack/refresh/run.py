@@ -17,6 +17,7 @@ from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.capture.run import choices_for
 from patchstack.capture.texts import Texts, new_texts
 from patchstack.edits import Edit, Status
+from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.errors import UsageError
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import unmet_conditions, why_left_out
@@ -199,7 +200,7 @@ def _update(
         if fresh:
             for edit, text in fresh:
                 texts.put(edit, layer, text)
-        elif any(edit.only_where for edit in change.edits if edit.path == path):
+        elif any(_is_for_some(edit) for edit in change.edits if edit.path == path):
             _add_for_tree(work, composer, change, path, files.get(path), wanted.get(path), tree, onto)
         else:
             composer.drop_path(change.id, path, texts)
@@ -232,6 +233,11 @@ def _recapture(
     choices = tuple(choices_for(work.repository, tree, alone))
     composer.add_bases({choice.edit.path: blob for choice in choices if (blob := onto.blob_hash(choice.edit.path))})
     composer.add_edits(change, choices)
+
+
+def _is_for_some(edit: Edit) -> bool:
+    """Whether an edit is for some trees, or has text for several."""
+    return bool(edit.only_where) or (isinstance(edit, ApplyDiff) and bool(edit.others))
 
 
 def _add_for_tree(

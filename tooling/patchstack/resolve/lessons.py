@@ -6,15 +6,16 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from patchstack.capture.choose import applied, choose
+from patchstack.capture.choose import applied, choose, diff_choice
 from patchstack.capture.commits import changed_lines
 from patchstack.capture.compose import Composer
 from patchstack.capture.cxx import Proposal, cxx_proposals
-from patchstack.capture.extend import add_condition, add_digests, add_place, add_text, digests_of
+from patchstack.capture.extend import add_condition, add_diff, add_digests, add_place, add_text, digests_of
 from patchstack.capture.model import Choice, FileChange
 from patchstack.capture.python import python_proposals
 from patchstack.capture.state import State
 from patchstack.edits import Edit, Status
+from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.cxx_anchor import CxxPlace
 from patchstack.edits.cxx_edit import CXX_SUFFIXES, CxxEdit
 from patchstack.edits.load import HAVE_FRAGMENTS
@@ -92,6 +93,8 @@ def lessons(topic: Topic, only_new: Sequence[UpstreamMarker], only_old: Sequence
     state = State(split_lines(current), split_lines(topic.wanted), changes, 0)
     if (known := _places(topic, tree, state, failing)) is not None:
         yield known
+    if len(failing) == 1 and isinstance(failing[0], ApplyDiff):
+        yield _diff(topic, failing[0], diff_choice(tree, topic.path, state, state.after(state.left)))
     choices = list(choose(tree, FileChange(topic.path, current, topic.wanted), changes))
     for new in only_new[:1]:
         if len(choices) == len(failing) == 1 and _is_text_for(choices[0].edit, failing[0]):
@@ -178,6 +181,17 @@ def _moved(edit: Edit, proposed: Edit) -> Edit | None:
         return None
     known = digests_of(proposed)
     return dataclasses.replace(moved, replaces=known) if known else moved  # type: ignore[call-arg]
+
+
+def _diff(topic: Topic, edit: ApplyDiff, choice: Choice) -> Lesson:
+    """Other hunks, for trees on which those that are known do not apply."""
+
+    def write(composer: Composer) -> None:
+        assert isinstance(choice.edit, ApplyDiff)
+        entry = composer.entries_of(topic.change.id)[topic.change.edits.index(edit)]
+        add_diff(entry, composer.written_diff(topic.change.id, choice.edit))
+
+    return Lesson(f"{topic.path}: one more diff, for trees that lack the lines of the others", write)
 
 
 def _is_text_for(new: Edit, edit: Edit) -> bool:
