@@ -26,6 +26,7 @@ APPLIER = (
     ("patchstack.applying", "patchstack.reference"),
     ("patchstack.capture", "patchstack.drift"),
     ("patchstack.refresh",),
+    ("patchstack.resolve",),
     ("patchstack.cli",),
 )
 PROOF = (

@@ -1,5 +1,6 @@
-"""The checkout whose commits are captured."""
+"""The checkout whose commits are captured, and the one whose series meets a newer main."""
 
 from capture_lab import opened, place
+from resolve_lab import resolving
 
-__all__ = ["opened", "place"]
+__all__ = ["opened", "place", "resolving"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capture_lab import Checkout, run
+from capture_lab import FILES, Checkout, run
 from patchstack.series import load_series
 
 HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
@@ -84,11 +84,27 @@ def test_an_amended_function_changes_its_fragment_and_nothing_else_of_the_series
     place.git("branch", "-f", "stack/mine", "HEAD")
     code, said = life.fails("--onto", "main", "--series", life.folder)
     assert (code, "apply-stack refresh" in said) == (3, True)
+    assert "--force (drops 1 changed line of theirs" in said  # the commit above it is the same again
     found = life.refresh()
     assert found["rewritten"] == {"tint_backward": [HOST]}
     assert "+  return grad * 2;" in found["diff"].split("\n")
     assert life.manifest() == before
     life.require_same_as_branch()
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({NOTES: "One line.\n"}, "drops 29 changed lines of theirs"),  # 29 go, of which the change itself has one
+        ({TEST: "class TestTint(TestCase):\n    pass\n"}, "drops 9 changed lines of theirs"),
+        ({NOTES: FILES[NOTES]}, "drops 2 changed lines of theirs"),  # they do without what the change did there
+        ({}, "drops no line of files, their messages"),
+    ],
+)
+def test_force_says_how_many_lines_it_would_lose(life: Life, files: dict[str, str], said: str) -> None:
+    life.place.commit(f"{life.place.git('log', '-1', '--format=%s')}\n\nIn words of my own.", files, amend=True)
+    code, complaint = life.fails("--onto", "main", "--series", life.folder)
+    assert (code, said in complaint) == (3, True), complaint
 
 
 def test_a_dry_run_shows_the_difference_and_writes_nothing(life: Life) -> None:

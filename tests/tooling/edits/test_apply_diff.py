@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from patchstack.edits import Rung, Status
 from patchstack.edits.apply_diff import ApplyDiff
+from patchstack.errors import ManifestError
 from patchstack.planning.three_way import with_merge
+from patchstack.series import load_series
 from patchstack.tree.git import Repository, Tree
 from patchstack.tree.hunks import (
     Hunk,
@@ -53,6 +55,31 @@ def test_a_hunk_lands_where_its_lines_stand_once_wherever_that_is(repository: Re
     assert outcome.rung is Rung.CONTEXT
     assert outcome.after == b"new\n" * 30 + BEFORE.replace(b"line 5\n", b"five\n")
     assert outcome.matches == (34,)
+
+
+def test_of_several_diffs_the_first_that_applies_is_taken(repository: Repository) -> None:
+    other = Hunk(b"line 4\nline V\nline 6\n", b"line 4\nfive\nline 6\n", 4)
+    edit = ApplyDiff(path=PATH, hunks=(HUNK,), others=((other,),))
+    after = BEFORE.replace(b"line 5\n", b"five\n")
+    for text in (BEFORE, BEFORE.replace(b"line 5\n", b"line V\n")):
+        assert edit.plan(_tree(repository, text)).after == after
+    assert edit.plan(_tree(repository, after)).status is Status.SATISFIED
+    refused = edit.plan(_tree(repository, BEFORE.replace(b"line 5\n", b"line X\n")))
+    assert refused.conflict == _edit(HUNK).plan(_tree(repository, BEFORE.replace(b"line 5\n", b"line X\n"))).conflict
+
+
+@pytest.mark.parametrize(
+    ("diffs", "said"),
+    [("[]", "'diffs' is empty"), ("[../a.diff]", "leaves the folder"), ("[a.diff]", "cannot be read")],
+)
+def test_a_list_of_diffs_that_cannot_be_is_one_sentence(tmp_path: Path, diffs: str, said: str) -> None:
+    (tmp_path / "a.md").write_text("Words.\n")
+    edit = f"{{kind: apply-diff, path: {PATH}, diffs: {diffs}}}"
+    change = f"  - {{id: a, title: A, message: a.md, upstream: [], edits: [{edit}]}}\n"
+    (tmp_path / "series.yaml").write_text(f"format: 1\nchanges:\n{change}")
+    (tmp_path / "overlay").mkdir()
+    with pytest.raises(ManifestError, match=said):
+        load_series(str(tmp_path))
 
 
 @pytest.mark.parametrize(("text", "places"), [(BEFORE * 2, 2), (BEFORE.replace(b"line 6", b"line six"), 0)])

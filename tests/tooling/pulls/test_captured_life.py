@@ -52,6 +52,17 @@ class Author:
     def apply(self) -> None:
         self.run("--onto", "main", "--checkout")
 
+    def resolve(self, path: str, old: str, new: str) -> None:
+        """Meet the conflict, put the text of the change where it belongs now, and let the series learn it."""
+        report = self.lab.run(*self.words("--onto", "main", "--resolve", "--json")).require(3).json["resolve"]
+        file = Path(report["worktree"]) / path
+        assert "\n||||||| base\n" in file.read_text()
+        upstream = self.checkout.git("show", f"main:{path}") + "\n"
+        assert old in upstream
+        file.write_text(upstream.replace(old, new, 1))
+        done = self.lab.run("resolve", "--continue", "--repo", str(self.checkout.path), "--json").require().json
+        assert (len(done["resolve"]["learned"]), done["resolve"]["not_learned"]) == (1, {})
+
     def amend_first(self, old: str, new: str) -> None:
         """Amend the first commit of the stack, as a reviewer wants it; ghstack's words in its message stay."""
         first, second = self.checkout.git("rev-list", "--reverse", "main..HEAD").split("\n")
@@ -81,12 +92,17 @@ def test_captured_commits_keep_their_pull_requests_through_a_review_and_a_newer_
     author.lab.run(*author.words("--onto", "main", "--checkout")).refused(3, "apply-stack refresh")
     author.run("refresh")
     author.contributor.upstream_goes_on("Upstream has more to say.\n")
-    author.checkout.commit("Rename", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+    author.checkout.commit("Rename a function", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+    host = (author.checkout.path / HOST).read_text()
+    author.checkout.commit("Rename the namespace", {HOST: host.replace("at::native", "at::mps_native")})
     author.checkout.git("push", "-q", "origin", "main")
+    ours = "Tensor fade_mps(const Tensor& self, double amount) {\n  return self * amount;\n}\n"
+    author.resolve(HOST, "\n} // namespace at::mps_native\n", f"\n{ours}\n}} // namespace at::mps_native\n")
     author.apply()
 
     assert "return self * amount;" in author.text(HOST)
     assert "brighten_on_mps" in author.text(HOST)
+    assert "{function: brighten_on_mps" in (author.series / "series.yaml").read_text()
     assert "test_fade" in author.text(TESTS)
     assert author.contributor.submit_as_predicted() == dict.fromkeys(TITLES, "Updated")
     assert [(pull.number, pull.title) for pull in author.contributor.hub.pulls()] == opened
@@ -142,3 +158,98 @@ def test_a_run_that_is_killed_leaves_the_series_as_it_was_or_complete(author: Au
         seen.add("before" if found == before else "after")
         assert author.checkout.git("for-each-ref") == refs
     assert seen == {"before", "after"}
+
+
+class Conflict:
+    """A captured series on its branch, and a main on which it meets a conflict, which can be begun again and again."""
+
+    def __init__(self, author: Author) -> None:
+        self.author, self.checkout = author, author.checkout
+        author.run("capture", "main..work")
+        author.apply()
+        author.checkout.git("switch", "-q", "main")
+        author.checkout.commit("Rename a function", author.replaced(HOST, "brighten_mps", "brighten_on_mps"))
+        host = (author.checkout.path / HOST).read_text()
+        author.checkout.commit("Rename the namespace", {HOST: host.replace("at::native", "at::mps_native")})
+        self._record = self.checkout.git_dir / "apply-stack" / "made.jsonl"
+        self._known, self.series = self._record.read_bytes(), _content(author.series)
+        self._tip, self.refs = self.checkout.tip(BRANCH), self.checkout.git("for-each-ref")
+        self.begin = author.words("--onto", "main", "--resolve", "--json")
+        self.go_on = ["resolve", "--continue", "--repo", str(self.checkout.path)]
+        self.abort = ["resolve", "--abort", "--repo", str(self.checkout.path)]
+
+    def reset(self) -> None:
+        """Series, branch and record as they were before the resolve."""
+        _put_back(self.author.series, self.series)
+        self._record.write_bytes(self._known)
+        self.checkout.git("update-ref", f"refs/heads/{BRANCH}", self._tip)
+
+    def open(self) -> None:
+        """Meet the conflict, and answer it in the worktree."""
+        report = self.author.lab.run(*self.begin).require(3).json["resolve"]
+        ours = "Tensor fade_mps(const Tensor& self, double amount) {\n  return self;\n}\n"
+        end = "\n} // namespace at::mps_native\n"
+        text = self.checkout.git("show", f"main:{HOST}") + "\n"
+        (Path(report["worktree"]) / HOST).write_text(text.replace(end, f"\n{ours}{end}", 1))
+
+    def require_no_trace(self) -> None:
+        assert len(self.checkout.git("worktree", "list").split("\n")) == 1
+        assert not (self.checkout.git_dir / "worktrees").exists()
+        assert not (self.checkout.git_dir / "apply-stack" / "resolve.json").exists()
+        assert not list(self.author.lab.home.rglob("mine-*"))
+
+
+@pytest.fixture
+def conflict(author: Author) -> Conflict:
+    return Conflict(author)
+
+
+_MOMENTS = pytest.mark.parametrize("moments", [4, pytest.param(33, marks=pytest.mark.exhaustive)])
+
+
+def _time_of(author: Author, words: Sequence[str], status: int) -> float:
+    started = time.perf_counter()
+    author.lab.run(*words).require(status)
+    return time.perf_counter() - started
+
+
+@_MOMENTS
+def test_a_killed_continue_leaves_series_and_branch_as_they_were_or_complete(conflict: Conflict, moments: int) -> None:
+    author, checkout = conflict.author, conflict.checkout
+    conflict.open()
+    taken = _time_of(author, conflict.go_on, 0)
+    after, refs = _content(author.series), checkout.git("for-each-ref")
+    assert (after == conflict.series, refs == conflict.refs) == (False, False)
+    conflict.require_no_trace()
+    for number in range(moments):
+        conflict.reset()
+        conflict.open()
+        _kill_at(author, conflict.go_on, taken * 1.1 * number / moments)
+        assert _content(author.series) in (conflict.series, after), f"moment {number}"
+        assert checkout.git("for-each-ref") in (conflict.refs, refs), f"moment {number}"
+        again = author.lab.run(*conflict.go_on)
+        assert again.status == 0 or "nothing is being resolved" in again.err, again.err
+        assert (_content(author.series), checkout.git("for-each-ref")) == (after, refs), f"moment {number}"
+        conflict.require_no_trace()
+
+
+@_MOMENTS
+@pytest.mark.parametrize("command", ["--resolve", "--abort"])
+def test_a_killed_resolve_or_abort_changes_nothing_and_can_be_aborted(
+    conflict: Conflict, command: str, moments: int
+) -> None:
+    author = conflict.author
+    taken = _time_of(author, conflict.begin, 3)
+    ended = _time_of(author, conflict.abort, 0)
+    for number in range(moments):
+        if command == "--abort":
+            conflict.open()
+            _kill_at(author, conflict.abort, ended * 1.1 * number / moments)
+        else:
+            _kill_at(author, conflict.begin, taken * 1.1 * number / moments)
+            again = author.lab.run(*conflict.begin).require(3)
+            assert "waits for you" in again.out or '"worktree": "' in again.out or "is under way" in again.err
+        again = author.lab.run(*conflict.abort)
+        assert again.status == 0 or "nothing is being resolved" in again.err, again.err
+        assert (_content(author.series), conflict.checkout.git("for-each-ref")) == (conflict.series, conflict.refs)
+        conflict.require_no_trace()

@@ -6,7 +6,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patchstack.applying.check import check_commits
@@ -16,7 +16,7 @@ from patchstack.applying.lock import run_lock
 from patchstack.applying.move import backup_ref, move_branch
 from patchstack.applying.switch import Switch
 from patchstack.errors import ManifestError, RefError
-from patchstack.messages.model import Message, MessageFinding
+from patchstack.messages.model import GhstackTrailers, Message, MessageFinding
 from patchstack.messages.rules import check_series, refused
 from patchstack.planning import ChangePlan, StackPlan
 from patchstack.pulls import PullAction, PullOutcome, StackLinks, link_stack
@@ -139,7 +139,8 @@ def write_stack(
         moved, backup = False, ""
         if commits and branch.tip != tip:
             record.append(
-                Made(c.hash, c.tree, plan.series.name, c.change.change.id, c.message, plan.onto) for c in commits
+                Made(c.hash, c.tree, plan.series.owner(c.change.change.id), c.change.change.id, c.message, plan.onto)
+                for c in commits
             )
             backup = backup_ref(branch) if branch.foreign or links.left_out else ""
             move_branch(repository, lock, branch, tip, backup=backup, locks=[switch.lock_name()] if switch else [])
@@ -159,6 +160,26 @@ def write_stack(
         warnings=warnings,
         seconds={"write": time.perf_counter() - started},
     )
+
+
+def write_unnamed(
+    repository: Repository, plan: StackPlan, scratch: Path, trailers: Mapping[str, GhstackTrailers] | None = None
+) -> list[NewCommit]:
+    """The commits of a plan in the object store alone, bottom first: unsigned, and named by no ref.
+
+    Args:
+        scratch: that of the lock which the run holds.
+        trailers: change id to ghstack's trailers.
+
+    Raises:
+        TreeError: the store cannot be written.
+    """
+    onto_date = repository.commit(plan.onto).committed_at
+    signature = replace(read_signature(repository, onto_date, may_stand_in=True), sign=False)
+    signing = _Signing(repository, Branch("", None), signature)
+    with ObjectWriter(repository, scratch) as writer:
+        trees = _write_trees(writer, plan)
+        return _write_commits(writer, plan, trees, Composer(plan, trailers or {}).messages(), signing)
 
 
 def rehearse_stack(

@@ -132,21 +132,38 @@ class Composer:
         if not any(str(entry["path"]) == path for entry, _ in self._entries()) and "bases" in self._data:
             self._data["bases"][:] = [base for base in self._data["bases"] if str(base["path"]) != path]
 
-    def add_edits(self, identity: str, choices: Sequence[Choice]) -> None:
-        """Add edits to a change: regenerated headers at its end, others before these."""
+    def add_edits(self, identity: str, choices: Sequence[Choice]) -> list[Any]:
+        """Add edits to a change: regenerated headers at its end, others before these; the new entries."""
         change = self._change(identity)
         layer = self.layer_of(identity)
         if not layer and any(self._is_taken(choice.edit) for choice in choices):
             layer = f"change-{identity}"
             change.insert(list(change).index("message") + 1, "overlay", layer)
         named = [self._written(choice, layer) for choice in choices]
-        number = 1 + len(list((self.folder / "diffs" / identity).glob("*")))
+        number = self._next_diff(identity)
         entries = [entry_of(c.edit, self._diff(identity, n, c.edit)) for n, c in enumerate(named, number)]
         kinds = [str(entry["kind"]) for entry in change["edits"]]
         at = kinds.index("regenerate-c-shim") if "regenerate-c-shim" in kinds else len(kinds)
         for offset, entry in enumerate(entries):
             is_last = entry["kind"] == "regenerate-c-shim"
             change["edits"].insert(len(change["edits"]) if is_last else at + offset, entry)
+        return entries
+
+    def entries_of(self, identity: str) -> list[Any]:
+        """For each edit of a change the entry that makes it; one with several texts makes as many edits."""
+        entries = self._change(identity)["edits"]
+        return [entry for entry in entries for _ in entry.get("fragments", [None])]
+
+    def written(self, identity: str, choice: Choice) -> Edit:
+        """Put the text of an edit of a change into the overlay; the edit with the name that the text has there."""
+        return self._written(choice, self.layer_of(identity)).edit
+
+    def written_diff(self, identity: str, edit: ApplyDiff) -> str:
+        """Put the hunks of an edit of a change into a file of their own; its name."""
+        return self._diff(identity, self._next_diff(identity), edit)
+
+    def _next_diff(self, identity: str) -> int:
+        return 1 + len(list((self.folder / "diffs" / identity).glob("*")))
 
     def remove(self, identity: str, texts: Texts) -> None:
         """Take a change out, with its message and its texts."""

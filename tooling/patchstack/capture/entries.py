@@ -70,12 +70,12 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         yield "diff", scalar(diff)
     elif isinstance(edit, PlaceCxxFragment):
         yield "fragment", scalar(edit.fragment.name)
-        places = [(place.relation, flow(_place(place))) for place in (edit.place, *edit.others)]
+        places = [(place.relation, flow(place_entry(place))) for place in (edit.place, *edit.others)]
         yield from [("places", [CommentedMap([place]) for place in places])] if edit.others else places
         yield from _spacing(edit.spacing)
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
-        yield "definition", flow(_place(edit.place))
+        yield "definition", flow(place_entry(edit.place))
         if isinstance(edit, ReplaceStatements):
             yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
@@ -87,7 +87,7 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
             yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
     elif isinstance(edit, RemoveUnusedDefinition):
-        yield "definitions", [flow(_place(place)) for place in edit.places]
+        yield "definitions", [flow(place_entry(place)) for place in edit.places]
         yield "replaces", flow(edit.replaces)
     elif isinstance(edit, AddDispatchKey):
         yield from (("op", scalar(edit.op)), ("key", edit.key), ("function", scalar(edit.function)))
@@ -132,7 +132,8 @@ def _spacing(spacing: Spacing) -> Iterator[tuple[str, Any]]:
         yield "blank_lines", flow({key: count for key, count in lines.items() if count is not None})
 
 
-def _place(place: CxxPlace) -> dict[str, Any]:
+def place_entry(place: CxxPlace) -> dict[str, Any]:
+    """A place as what stands behind its relation."""
     thing: dict[str, Any] = {place.kind: place.name}
     if place.scope is not None:
         thing["in"] = place.scope or "global"

@@ -10,6 +10,7 @@ import ctypes
 import io
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -62,6 +63,13 @@ def draft(folder: Path) -> Iterator[Path]:
         yield copy
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def difference(folder: Path, copy: Path) -> str:
+    """What a draft changes, as ``git diff`` writes it."""
+    command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", "--", str(folder), str(copy)]
+    text = subprocess.run(command, capture_output=True, check=False).stdout.decode(errors="replace")
+    return text.replace(str(copy), "").replace(str(folder), "")
 
 
 def publish(copy: Path, folder: Path) -> None:

@@ -121,7 +121,8 @@ class Texts:
         names = [str(entry["fragment"])] if "fragment" in entry else []
         names += [str(item["fragment"]) for item in entry.get("fragments", [])]
         if entry["kind"] == "apply-diff":
-            (self.folder / str(entry["diff"])).unlink(missing_ok=True)
+            for name in entry.get("diffs") or [entry["diff"]]:
+                (self.folder / str(name)).unlink(missing_ok=True)
         elif entry["kind"] == "create-file":
             self._file(str(entry["path"]), layer, "").unlink(missing_ok=True)
         used = {(str(o["path"]), str(o.get("fragment", "")), at) for o, at in others}

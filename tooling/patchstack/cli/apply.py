@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchstack.applying.compose import Quoted, read_quoted
 from patchstack.applying.execute import rehearse_stack, write_stack
-from patchstack.applying.onto import resolve_onto
+from patchstack.applying.onto import Onto, resolve_onto
 from patchstack.applying.switch import Switch
 from patchstack.cli.report import RunReport
 from patchstack.cli.request import Request
@@ -22,7 +22,9 @@ from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.planning.advice import advice_for
 from patchstack.planning.memo import Memory
-from patchstack.series import load_series
+from patchstack.resolve.model import Aim
+from patchstack.resolve.run import start
+from patchstack.series import Series, load_series, stacked
 from patchstack.stack.refs import check_name
 from patchstack.tree.git import Repository
 from patchstack.tree.git.process import GitCommandError
@@ -37,7 +39,8 @@ def run(request: Request) -> RunReport:
     started = time.perf_counter()
     if request.dry_run and (request.format_patch or request.checkout or request.check):
         raise UsageError("--dry-run writes nothing, so it does not go with --format-patch, --checkout or --check")
-    series = load_series(request.series)
+    _require_resolvable(request)
+    series = stacked([load_series(name) for name in (request.series, *request.more_series)])
     if request.format_patch:
         from patchstack.messages.mailbox import require_own_folder
 
@@ -70,6 +73,8 @@ def run(request: Request) -> RunReport:
             next_commands = tuple(request.command(only=way.only, replace=way.replace) for way in advice)
             history = commits_behind(repository, series, plan)
             report = replace(report, advice=advice, next_commands=next_commands, history=history)
+            if request.resolve:
+                report = replace(report, opened=start(repository, _aim(request, series, onto, branch), plan).state)
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch, evidence)
         elif not plan.blocked:
@@ -144,6 +149,31 @@ def current_folder() -> Path:
     except FileNotFoundError:
         problem = "the current folder does not exist any more"
         raise TreeError(problem, next_command="cd to a checkout, or --repo PATH") from None
+
+
+def _require_resolvable(request: Request) -> None:
+    """Refuse what a resolve, which ends in another run, could not carry to its end.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    given = {
+        "--dry-run": request.dry_run,
+        "--checkout": request.checkout,
+        "--format-patch": request.format_patch,
+        "--results": request.results,
+        "--bench": request.bench,
+        "several --series": request.more_series,
+    }
+    found = [option for option, value in given.items() if value]
+    if request.resolve and found:
+        raise UsageError(f"--resolve does not go with {' or '.join(found)}", next_command="run again with them later")
+
+
+def _aim(request: Request, series: Series, onto: Onto, branch: str) -> Aim:
+    folder = str(series.manifest.parent.resolve())
+    wanted = (request.only, request.replace, request.force, request.check)
+    return Aim(folder, onto.commit, onto.name, branch, *wanted)
 
 
 def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Quoted) -> RunReport:

@@ -19,6 +19,7 @@ from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
 from patchstack.cli.capture import capture
+from patchstack.cli.diff import diff
 from patchstack.cli.drift import drift
 from patchstack.cli.group import require_no_options
 from patchstack.cli.new import new
@@ -26,6 +27,7 @@ from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.refresh import refresh
 from patchstack.cli.report import as_json, lines
 from patchstack.cli.request import Request
+from patchstack.cli.resolve import resolve as resolve_command
 from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.tree.git.process import GitCommandError
@@ -37,7 +39,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
 @options.repo
 @options.reference
-@options.series
+@options.several_series
 @click.option("--branch", metavar="NAME", help="Branch to write (default: stack/<series>).")
 @click.option("--only", multiple=True, metavar="CHANGE", help="Apply only this change; may be repeated.")
 @click.option("--replace", multiple=True, metavar="CHANGE", help="Let this change replace what the tree has instead.")
@@ -48,6 +50,7 @@ _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 @click.option("--checkout", is_flag=True, help="Check the branch out in this worktree afterwards.")
 @click.option("--check", is_flag=True, help="Compile the commits with validate-stack before the branch moves.")
 @click.option("--force", is_flag=True, help="Overwrite a branch that holds other commits; the old tip is kept.")
+@click.option("--resolve", is_flag=True, help="On a conflict, open a worktree to resolve it in.")
 @click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Quote this validate-stack --json.")
 @click.option("--bench", multiple=True, metavar="[CHANGE=]FILE", help="Quote this Markdown table; may be repeated.")
 @options.tree_code
@@ -58,7 +61,7 @@ def command(
     onto: str | None,
     repo: Path | None,
     reference: str | None,
-    series: str | None,
+    series: tuple[str, ...],
     branch: str | None,
     only: tuple[str, ...],
     replace: tuple[str, ...],
@@ -72,6 +75,7 @@ def command(
     bench: tuple[str, ...],
     check: bool,
     tree_code: bool,
+    resolve: bool,
 ) -> None:
     """Apply a series to a PyTorch tree as a ghstack-ready commit stack.
 
@@ -87,7 +91,7 @@ def command(
         onto,
         repo,
         reference,
-        series,
+        series[0] if series else None,
         branch,
         only,
         replace,
@@ -101,6 +105,8 @@ def command(
         bench,
         check,
         tree_code,
+        resolve,
+        series[1:],
     )
     report = run(request)
     if request.as_json:
@@ -111,9 +117,11 @@ def command(
 
 
 command.add_command(capture)
+command.add_command(diff)
 command.add_command(drift)
 command.add_command(new)
 command.add_command(refresh)
+command.add_command(resolve_command)
 command.add_command(submit_check)
 
 

@@ -16,6 +16,12 @@ reference = click.option(
     metavar="RELEASE",
     help="Use a reference tree (2.11, 2.13, latest, ...); built in the cache on first use.",
 )
+several_series = click.option(
+    "--series",
+    multiple=True,
+    metavar="NAME",
+    help="A series of this distribution, or a folder with series.yaml; several are stacked in this order.",
+)
 series = click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
 tree_code = click.option(
     OPTION, "tree_code", is_flag=True, flag_value=False, default=True, help="Run no code of the tree or the stack."

@@ -19,6 +19,8 @@ from patchstack.planning import ChangePlan, ChangeState, EditPlan, StackPlan
 from patchstack.planning.advice import Advice
 from patchstack.planning.parts import PieceMatch
 from patchstack.pulls import PullAction, PullOutcome
+from patchstack.resolve.model import Learned, State
+from patchstack.resolve.report import resolving_json, resolving_lines
 from patchstack.series import in_words
 from patchstack.tree.diffs import common_ends, counted
 from patchstack.tree.git import Repository
@@ -45,6 +47,9 @@ class RunReport:
         next_commands: what to type for each of them.
         history: what history says about each conflict, by the change's id and the conflict.
         patches: files that ``--format-patch`` wrote.
+        opened: the worktree that waits for a person, where there is one.
+        learned: what a resolve taught the series.
+        left: files of that worktree that were not taken.
         notes: sentences about the tree (stand-ins, for a reference tree).
         seconds: wall time of the parts by name.
     """
@@ -60,6 +65,9 @@ class RunReport:
     next_commands: tuple[str, ...] = ()
     history: Mapping[tuple[str, Conflict], Behind] = field(default_factory=dict)
     patches: tuple[str, ...] = ()
+    opened: State | None = None
+    learned: Learned = field(default_factory=Learned)
+    left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -113,6 +121,7 @@ def as_json(report: RunReport, *, explain: bool = False) -> dict[str, Any]:
         "submit_command": report.submit_command or None,
         "moved_by": {f"{c.path}: {c.looking_for}": behind.touched for (_, c), behind in report.history.items()},
         "patches": list(report.patches),
+        "resolve": resolving_json(report.opened, report.learned, report.left),
         "warnings": list(report.warnings),
         "notes": list(report.notes),
         "seconds": {name: round(value, 4) for name, value in report.seconds.items()},
@@ -214,6 +223,7 @@ def lines(report: RunReport, *, explain: bool = False) -> Iterator[str]:
     yield _conclusion(report)
     for advice, command in zip(report.advice, report.next_commands, strict=True):
         yield f"{advice}, {_commits(advice.commits)} (next: {command})"
+    yield from resolving_lines(report.opened, report.learned, report.left)
     if report.written and report.written.checked:
         yield report.written.checked
     if "--label" in report.submit_command:
@@ -308,7 +318,8 @@ def _conclusion(report: RunReport) -> str:
     plan, written = report.plan, report.written
     if plan.blocked:
         helpless = "" if report.advice else f"; {_HELPLESS}"
-        return f"nothing was written; --explain shows every anchor and what is nearest to it{helpless}"
+        resolve = "" if report.opened else "; --resolve opens a worktree to answer in"
+        return f"nothing was written; --explain shows every anchor and what is nearest to it{resolve}{helpless}"
     if not plan.commits:
         which = "every change that is applicable" if any(c.unmet for c in plan.changes) else "every change"
         return f"nothing left to apply: the tree has {which}; nothing was written"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from patchstack.confine.policy import OPTION
 
-_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check")
+_FLAGS = ("dry_run", "explain", "as_json", "checkout", "force", "check", "resolve")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Request:
     bench: tuple[str, ...] = ()
     check: bool = False
     tree_code: bool = True
+    resolve: bool = False
+    more_series: tuple[str, ...] = ()
 
     def command(self, *, only: Collection[str], replace: Collection[str]) -> str:
         """What to type for the same with other changes chosen.
@@ -43,6 +45,7 @@ class Request:
         for option in ("repo", "reference", "series", "branch", "format_patch"):
             if (value := getattr(self, option)) is not None:
                 words += [_spelt(option), str(value)]
+        words += [word for name in self.more_series for word in ("--series", name)]
         words += [word for name in only for word in ("--only", name)]
         words += [word for name in replace for word in ("--replace", name)]
         words += [_spelt(flag) for flag in _FLAGS if getattr(self, flag)]

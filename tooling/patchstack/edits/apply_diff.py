@@ -6,6 +6,7 @@ merge from the blob that the hunks were taken from, and below that a conflict: n
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,11 +26,13 @@ class ApplyDiff(Edit):
 
     Attributes:
         hunks: what is replaced; they do not overlap.
+        others: further hunks that do the same to other trees; the first that apply, or are there already, are taken.
     """
 
     kind: ClassVar[str] = "apply-diff"
     merges: ClassVar[tuple[Status, ...]] = (Status.CONFLICT, Status.DIFFERENT)
     hunks: tuple[Hunk, ...]
+    others: tuple[tuple[Hunk, ...], ...] = ()
 
     def describe(self) -> str:
         return f"apply {_counted(len(self.hunks))}"
@@ -42,6 +45,11 @@ class ApplyDiff(Edit):
         data = tree.read(self.path)
         if data is None:
             return self.missing_file(tree)
+        own = self._planned(tree, data)
+        found = [own, *(dataclasses.replace(self, hunks=one, others=())._planned(tree, data) for one in self.others)]
+        return next((one for one in found if one.conflict is None), own)
+
+    def _planned(self, tree: Tree, data: bytes) -> Outcome:
         there = [hunk.is_there(data) for hunk in self.hunks]
         if all(there):
             return Outcome(Status.SATISFIED, self._anchor)

@@ -54,6 +54,29 @@ def with_merge(edit: Edit, tree: Tree, refused: Outcome, earlier: Sequence[Edit]
 
 def _merged_from(blob: str, edit: Edit, tree: Tree, current: bytes, earlier: Sequence[Edit]) -> bytes | str:
     """The merged content, or why there is none."""
+    sides = sides_from(blob, edit, tree, current, earlier)
+    if isinstance(sides, str):
+        return sides
+    base, edited = sides
+    try:
+        merged = merge_lines(base, edited, current)
+    except GitCommandError as error:
+        count = error.status if error.status <= _MOST_CONFLICTS else 0
+        return f"{count} place{'s' if count > 1 else ''} changed on both sides" if count else error.reason
+    except OSError as error:  # a full disk, no folder for temporary files
+        return f"git cannot be given the three texts ({error.strerror or error})"
+    if merged == current:
+        return "the tree's text already is the merged one, and the edit is not in it"
+    return edit.merge_problem(Merge(base, edited, current, merged)) or merged
+
+
+def sides_from(blob: str, edit: Edit, tree: Tree, current: bytes, earlier: Sequence[Edit]) -> tuple[bytes, bytes] | str:
+    """A text that an edit was written against, without and with the edit; or why there is no such pair.
+
+    Args:
+        current: the tree's text, whose line endings both get.
+        earlier: as for :func:`with_merge`.
+    """
     base = _base_content(blob, tree)
     if base is None:
         return "which this repository does not hold (a shallow or partial clone, or another history)"
@@ -66,17 +89,7 @@ def _merged_from(blob: str, edit: Edit, tree: Tree, current: bytes, earlier: Seq
     planned = edit.plan(below)
     if planned.after is None:
         return "on which the edit does not apply either"
-    base = below.read(edit.path) or b""
-    try:
-        merged = merge_lines(base, planned.after, current)
-    except GitCommandError as error:
-        count = error.status if error.status <= _MOST_CONFLICTS else 0
-        return f"{count} place{'s' if count > 1 else ''} changed on both sides" if count else error.reason
-    except OSError as error:  # a full disk, no folder for temporary files
-        return f"git cannot be given the three texts ({error.strerror or error})"
-    if merged == current:
-        return "the tree's text already is the merged one, and the edit is not in it"
-    return edit.merge_problem(Merge(base, planned.after, current, merged)) or merged
+    return below.read(edit.path) or b"", planned.after
 
 
 def _base_content(blob: str, tree: Tree) -> bytes | None:
@@ -99,3 +112,26 @@ def merge_lines(base: bytes, edited: bytes, current: bytes) -> bytes:
         for file, content in {"tree": current, "base": base, "edit": edited}.items():
             (folder / file).write_bytes(content)
         return run_git(folder, ["merge-file", "-p", "-q", "tree", "base", "edit"])
+
+
+def marked_merge(base: bytes, edited: bytes, current: bytes, labels: tuple[str, str, str]) -> tuple[bytes, int]:
+    """The three-way merge with markers around what git could not merge, and the number of such places.
+
+    Args:
+        labels: what the markers call the current, the base and the edited text.
+
+    Raises:
+        GitCommandError: git cannot merge these contents.
+    """
+    with tempfile.TemporaryDirectory(prefix="patchstack-merge-") as name:
+        folder, count = Path(name), 0
+        for file, content in {"tree": current, "base": base, "edit": edited}.items():
+            (folder / file).write_bytes(content)
+        options = [word for label in labels for word in ("-L", label)]
+        try:
+            run_git(folder, ["merge-file", "-q", "--diff3", *options, "tree", "base", "edit"])
+        except GitCommandError as error:
+            count = error.status
+            if count > _MOST_CONFLICTS:
+                raise
+        return (folder / "tree").read_bytes(), count

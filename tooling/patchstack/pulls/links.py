@@ -89,7 +89,7 @@ class _Linker:
         self.repository = repository
         self.plan = plan
         self.branch = branch
-        self.made = [entry for entry in made if entry.series == plan.series.name]
+        self.made = [entry for entry in made if entry.series in plan.series.names]
         self.titles = {change.id: change.title for change in plan.series.changes}
         self.identifier = Identifier(self.made, self.titles)
         self.links: dict[str, Link] = {}

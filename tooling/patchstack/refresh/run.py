@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patchstack.capture.choose import is_shim
+from patchstack.capture.choose import choose, is_shim
 from patchstack.capture.commits import changed_lines, read_commit, read_range
 from patchstack.capture.compose import Composer
 from patchstack.capture.derive import identity_of, markers_of, requirements_of
-from patchstack.capture.folder import draft, publish, require_own
+from patchstack.capture.extend import add_condition
+from patchstack.capture.folder import difference, draft, publish, require_own
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.capture.run import choices_for
 from patchstack.capture.texts import Texts, new_texts
 from patchstack.edits import Edit, Status
+from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.errors import UsageError
 from patchstack.planning.three_way import with_merge
 from patchstack.planning.upstream import unmet_conditions, why_left_out
@@ -115,7 +116,7 @@ def refresh(
             if again:
                 change, path = min(again)
                 raise CaptureError(f"the series would not give the bytes of {path}", where=change)
-            diff = _diff(folder, copy)
+            diff = difference(folder, copy)
             if not dry_run:
                 publish(copy, folder)
                 _record(work, matches, tip)
@@ -199,6 +200,8 @@ def _update(
         if fresh:
             for edit, text in fresh:
                 texts.put(edit, layer, text)
+        elif any(_is_for_some(edit) for edit in change.edits if edit.path == path):
+            _add_for_tree(work, composer, change, path, files.get(path), wanted.get(path), tree, onto)
         else:
             composer.drop_path(change.id, path, texts)
             if path in wanted:
@@ -230,6 +233,42 @@ def _recapture(
     choices = tuple(choices_for(work.repository, tree, alone))
     composer.add_bases({choice.edit.path: blob for choice in choices if (blob := onto.blob_hash(choice.edit.path))})
     composer.add_edits(change, choices)
+
+
+def _is_for_some(edit: Edit) -> bool:
+    """Whether an edit is for some trees, or has text for several."""
+    return bool(edit.only_where) or (isinstance(edit, ApplyDiff) and bool(edit.others))
+
+
+def _add_for_tree(
+    work: _Work,
+    composer: Composer,
+    change: Change,
+    path: str,
+    made: bytes | None,
+    wanted: FileChange | None,
+    tree: Tree,
+    onto: Tree,
+) -> None:
+    """Capture what an amendment does beyond the texts, for trees of this kind alone: the series has text for others.
+
+    Raises:
+        CaptureError: nothing tells trees of this kind from the others.
+    """
+    edits = [edit for edit in change.edits if edit.path == path and not why_left_out(edit, onto)]
+    conditions = next((edit.only_where for edit in edits if edit.only_where), ())
+    if made is None or wanted is None or not conditions or any(edit.unless for edit in edits):
+        raise CaptureError(
+            f"the amendment of {path} lies outside the texts of its edits, which has other texts for other trees, and"
+            " no condition is for trees like this one alone",
+            where=str(work.series.manifest),
+            next_command="give the edits of this tree 'only_where' in the manifest, then this again",
+        )
+    lines = changed_lines(work.repository, made, wanted.after)
+    choices = tuple(choose(tree.with_files({path: made}), FileChange(path, made, wanted.after), lines))
+    for entry in composer.add_edits(change.id, choices):
+        for condition in conditions:
+            add_condition(entry, condition.marker, condition.reason)
 
 
 def _require_unedited(work: _Work, change: Change) -> None:
@@ -267,12 +306,6 @@ def _differing(work: _Work, copy: Path, matches: Sequence[Match]) -> set[tuple[s
         found |= {(change.id, path) for path in files.keys() | wanted.keys() if files.get(path) != wanted.get(path)}
         below = one.source.commit
     return found
-
-
-def _diff(folder: Path, copy: Path) -> str:
-    command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", "--", str(folder), str(copy)]
-    text = subprocess.run(command, capture_output=True, check=False).stdout.decode(errors="replace")
-    return text.replace(str(copy), "").replace(str(folder), "")
 
 
 def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:

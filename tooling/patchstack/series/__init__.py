@@ -3,6 +3,7 @@
 from patchstack.edits.conditions import Applicability, UpstreamMarker, in_words
 from patchstack.series.load import find_series, load_series, series_names
 from patchstack.series.model import Change, Requirement, Series
+from patchstack.series.stacked import stacked
 
 __all__ = [
     "Applicability",
@@ -14,4 +15,5 @@ __all__ = [
     "in_words",
     "load_series",
     "series_names",
+    "stacked",
 ]

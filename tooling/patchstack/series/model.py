@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,12 +76,23 @@ class Series:
         manifest: the manifest file.
         overlay: the text that lands.
         changes: bottom of the stack first.
+        owners: id of a change to the name of the series that it is of, where several are stacked.
     """
 
     name: str
     manifest: Path
     overlay: Overlay
     changes: tuple[Change, ...]
+    owners: Mapping[str, str] = field(default_factory=dict)
+
+    def owner(self, change: str) -> str:
+        """The name of the series that a change is of."""
+        return self.owners.get(change, self.name)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The name, or those of the series that are stacked."""
+        return frozenset(self.owners.values()) or frozenset({self.name})
 
     @property
     def ops(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from patchstack.errors import RefError, TreeError
 from patchstack.stack.identify import Identifier
+from patchstack.stack.lost import lines_lost
 from patchstack.stack.record import Made
 from patchstack.stack.refs import Refs
 from patchstack.tree.git import GitCommitHash, Repository
@@ -28,6 +29,7 @@ class Branch:
         foreign: its other commits that are not upstream's, top first.
         upstream: tips of upstream's branches.
         was_made: the tool made commits for this branch before; what it holds may be these, amended.
+        lost: lines of the other commits that no commit of the tool's has; ``None`` where that cannot be told.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Branch:
     foreign: tuple[Commit, ...] = ()
     upstream: tuple[GitCommitHash, ...] = ()
     was_made: bool = False
+    lost: int | None = None
 
     @property
     def ref(self) -> str:
@@ -55,9 +58,16 @@ class Branch:
             f"the branch holds {len(self.foreign)} commit(s) that apply-stack did not make; nothing was written",
             where=self.name,
             found=shown + more,
-            next_command=f"{_REFRESH if self.was_made else ''}--branch NAME, or --force (drops them,"
+            next_command=f"{_REFRESH if self.was_made else ''}--branch NAME, or --force (drops {self._dropped},"
             " refs/apply-stack/backup/... keeps the old tip)",
         )
+
+    @property
+    def _dropped(self) -> str:
+        if self.lost is None:
+            return "them"
+        lines = f"{self.lost} changed line{'' if self.lost == 1 else 's'}"
+        return f"{lines} of theirs" if self.lost else "no line of files, their messages"
 
 
 def read_branch(repository: Repository, refs: Refs, onto: GitCommitHash, made: Sequence[Made]) -> Branch:
@@ -84,7 +94,8 @@ def read_branch(repository: Repository, refs: Refs, onto: GitCommitHash, made: S
     if others and own:
         below = _bases_kept_elsewhere(repository, refs, upstream, bases)
         others = [commit for commit in others if commit.hash not in below]
-    return Branch(refs.name, refs.tip, tuple(own), tuple(others), tuple(refs.upstream), was_made=bool(made))
+    lost = lines_lost(repository, others, made) if others else 0
+    return Branch(refs.name, refs.tip, tuple(own), tuple(others), tuple(refs.upstream), bool(made), lost)
 
 
 def _bases_kept_elsewhere(
