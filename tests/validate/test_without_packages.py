@@ -142,7 +142,7 @@ def lacking(whole: Bare, request: pytest.FixtureRequest) -> Iterator[Bare]:
         ("numpy", "pip install 'numpy>=1.26'", ("metal-run", "host-check", "host-run", "test-mps", "bench")),
         ("ziglang", "pip install 'ziglang>=0.13'", ("metal-check", "metal-run", "host-check", "host-run", "bench")),
         ("expecttest", "pip install 'expecttest>=0.2'", ("host-run", "test-mps")),
-        ("lief", "pip install 'lief>=0.16'", ("apple-kernels",)),
+        ("lief", "pip install 'lief>=0.16'", ("host-check", "host-run", "op-run", "test-mps", "apple-kernels")),
         ("llvmlite", "pip install 'llvmlite>=0.50'", ("apple-kernels",)),
     ],
     indirect=["lacking"],
