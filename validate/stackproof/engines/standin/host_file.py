@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patchstack.cache import write_whole
 from patchstack.errors import PatchstackError
 from patchstack.tree.git import Tree
 from stackproof.engines.errors import Diagnostic
@@ -139,7 +139,8 @@ class FileChecker:
                 flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, *_CODE, *begin]
                 done = self.clang.for_apple([*flags, "-c", str(source), "-o", str(output)])
                 made = macho_symbols(output) if done.succeeded else Symbols(frozenset(), frozenset())
-            _write(place, {**_dump(done, file.path), "wanted": sorted(made.wanted), "defined": sorted(made.defined)})
+            content = _dump(done, file.path) | {"wanted": sorted(made.wanted), "defined": sorted(made.defined)}
+            write_whole(place, json.dumps(content))
         return _load(json.loads(place.read_text()))
 
     def _prefix(self, file: HostFile) -> Path | None:
@@ -188,13 +189,6 @@ def common_beginning(text: str) -> str:
         elif not re.match(r"\s*(#\s*(include|pragma)\b|//|$)", line):
             return ""
     return ""
-
-
-def _write(place: Path, content: Any) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(content))
-    partial.replace(place)
 
 
 def _dump(done: Compiled, path: str) -> dict[str, Any]:

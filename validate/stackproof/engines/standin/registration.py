@@ -17,10 +17,11 @@ from typing import Any
 import torch
 import yaml
 
+from patchstack.cache import made_folder
 from patchstack.errors import TreeError
 from stackproof.engines.metal.toolchain import digest
 from stackproof.engines.standin.clang import STANDIN
-from stackproof.engines.standin.headers import once, run_torchgen
+from stackproof.engines.standin.headers import run_torchgen
 from stackproof.engines.standin.stack import OpEntry
 
 _COUNTED = STANDIN / "counted.h"
@@ -64,7 +65,7 @@ def prepare_registration(entries: Sequence[OpEntry], cache: Path) -> Registratio
         else:
             ops.append(entry)
     key = digest(torch.__version__, _COUNTED.read_bytes(), *(part for op in ops for part in (op.schema, op.function)))
-    folder = once(cache / "registrations" / key, lambda target: _generate(packaged, known, ops, target))
+    folder = made_folder(cache / "registrations" / key, lambda target: _generate(packaged, known, ops, target))
     return Registration(folder, tuple(sorted(folder.glob("RegisterMPS_*.cpp"))), tuple(ops), tuple(left_out))
 
 

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from patchstack.cache import write_whole
 from patchstack.errors import PatchstackError
 from stackproof.engines.metal.toolchain import digest
 from stackproof.engines.object_files import macho_symbols
@@ -33,10 +34,7 @@ def release_exports(wheel: Path, cache: Path) -> frozenset[str]:
             found |= macho_symbols(archive.read(name)).defined
     if not found:
         raise PatchstackError("this wheel has no macOS libraries", where=wheel.name, expected=_LIBRARIES[0])
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(".partial")
-    partial.write_text(json.dumps(sorted(found)))
-    partial.replace(place)
+    write_whole(place, json.dumps(sorted(found)))
     return frozenset(found)
 
 
