@@ -17,17 +17,7 @@ from stackproof.gates.spec import GateEntry
 from stackproof.gates.table import GATES
 
 EVERYTHING = ("torch", "numpy", "ziglang", "expecttest", "clang-format", "ruff", "lief", "llvmlite")
-_ALWAYS_THERE = {
-    "click",
-    "rich",
-    "yaml",
-    "ruamel",
-    "git",
-    "jinja2",
-    "tree_sitter",
-    "tree_sitter_cpp",
-    "tree_sitter_python",
-}
+_ALWAYS_THERE = {"click", "rich", "yaml", "ruamel", "jinja2", "tree_sitter", "tree_sitter_cpp", "tree_sitter_python"}
 # Without torch nothing asks for these, and torchgen comes with it.
 _WITH_TORCH = {"torchgen"}
 
