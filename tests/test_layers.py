@@ -41,7 +41,12 @@ PROOF = (
     ("stackproof.cli",),
 )
 ENGINES = (
-    ("stackproof.engines.errors", "stackproof.engines.kernels", "stackproof.engines.mac_build"),
+    (
+        "stackproof.engines.errors",
+        "stackproof.engines.kernels",
+        "stackproof.engines.mac_build",
+        "stackproof.engines.object_files",
+    ),
     ("stackproof.engines.pool",),
     ("stackproof.engines.metal",),
     ("stackproof.engines.apple", "stackproof.engines.gpu", "stackproof.engines.standin"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
 
-from patchstack.cache import cache_dir, read_entry, write_entry
+from patchstack.cache import cache_dir, made_folder, read_entry, replacing, write_entry, write_whole
 from patchstack.errors import ExitCode, TreeError
 
 PLACE = Path("plans", "ab", "entry.json")
@@ -61,6 +62,41 @@ def test_an_entry_that_cannot_be_finished_leaves_no_file_behind(cache: Path, mon
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(json, "dump", full)
+    monkeypatch.setattr(os, "replace", full)
     write_entry(PLACE, 1)
     assert list((cache / PLACE.parent).iterdir()) == []
+
+
+def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
+    place = tmp_path / "new" / "file.txt"
+    write_whole(place, "first")
+    with contextlib.suppress(KeyError), replacing(place) as unfinished:
+        unfinished.write_text("half")
+        assert place.read_text() == "first"
+        raise KeyError
+    assert (place.read_text(), [*place.parent.iterdir()]) == ("first", [place])
+    with replacing(place):
+        pass  # what was not written replaces nothing
+    assert place.read_text() == "first"
+
+
+def test_two_writers_of_one_file_do_not_write_to_the_same_unfinished_one(tmp_path: Path) -> None:
+    with replacing(tmp_path / "file") as one, replacing(tmp_path / "file") as other:
+        assert one != other
+
+
+def test_a_folder_is_made_once_and_appears_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+
+    def fill(unfinished: Path) -> None:
+        assert not folder.exists()
+        (unfinished / "file").write_text("text")
+
+    def fail(unfinished: Path) -> None:
+        (unfinished / "half").write_text("text")
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        made_folder(tmp_path / "other", fail)
+    assert made_folder(folder, fill) == made_folder(folder, fail) == folder
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["made", "made/file"]

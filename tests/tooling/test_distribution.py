@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,16 +17,17 @@ from references import clone_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def built(kind: str, folder: Path) -> Path:
+    """The distribution of one kind (``wheel`` or ``sdist``)."""
+    command = [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (file,) = folder.iterdir()
+    return file
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)],
-        check=True,
-        capture_output=True,
-    )
-    (built,) = folder.glob("*.whl")
-    return built
+    return built("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +101,28 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
 
 @pytest.mark.parametrize(
     "folder",
-    ["metal/include", "metal/runtime", "gpu/include", "standin/include", "standin/standin", "apple/runtime"],
+    [
+        *("engines/metal/include", "engines/metal/runtime", "engines/gpu/include", "engines/apple/runtime"),
+        *("engines/standin/include", "engines/standin/standin", "report/templates"),
+    ],
 )
-def test_the_wheel_holds_the_headers_and_sources_that_are_compiled_at_run_time(wheel: Path, folder: str) -> None:
-    source = ROOT / "validate" / "stackproof" / "engines" / folder
-    files = [file.relative_to(source).as_posix() for file in source.rglob("*") if file.is_file()]
-    wanted = {f"stackproof/engines/{folder}/{file}" for file in files}
+def test_the_wheel_holds_what_is_compiled_or_filled_in_at_run_time(wheel: Path, folder: str) -> None:
+    source = ROOT / "validate" / "stackproof" / folder
+    wanted = {
+        f"stackproof/{folder}/{file.relative_to(source).as_posix()}" for file in source.rglob("*") if file.is_file()
+    }
     assert wanted
     assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_source_distribution_holds_every_file_of_both_packages(tmp_path: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "tooling", "validate"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    with tarfile.open(built("sdist", tmp_path)) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert "validate/stackproof/report/templates/page.html.j2" in held
+    assert {name for name in tracked if (ROOT / name).is_file()} <= held
 
 
 def test_the_wheel_holds_the_workflow_that_drift_prints(wheel: Path) -> None:

@@ -17,7 +17,7 @@ from stackproof.gates.spec import GateEntry
 from stackproof.gates.table import GATES
 
 EVERYTHING = ("torch", "numpy", "ziglang", "expecttest", "clang-format", "ruff", "lief", "llvmlite")
-_ALWAYS_THERE = {"click", "rich", "yaml", "ruamel", "git", "tree_sitter", "tree_sitter_cpp", "tree_sitter_python"}
+_ALWAYS_THERE = {"click", "rich", "yaml", "ruamel", "jinja2", "tree_sitter", "tree_sitter_cpp", "tree_sitter_python"}
 # Without torch nothing asks for these, and torchgen comes with it.
 _WITH_TORCH = {"torchgen"}
 
@@ -132,7 +132,7 @@ def lacking(whole: Bare, request: pytest.FixtureRequest) -> Iterator[Bare]:
         ("numpy", "pip install 'numpy>=1.26'", ("metal-run", "host-check", "host-run", "test-mps", "bench")),
         ("ziglang", "pip install 'ziglang>=0.13'", ("metal-check", "metal-run", "host-check", "host-run", "bench")),
         ("expecttest", "pip install 'expecttest>=0.2'", ("host-run", "test-mps")),
-        ("lief", "pip install 'lief>=0.16'", ("apple-kernels",)),
+        ("lief", "pip install 'lief>=0.16'", ("host-check", "host-run", "op-run", "test-mps", "apple-kernels")),
         ("llvmlite", "pip install 'llvmlite>=0.50'", ("apple-kernels",)),
     ],
     indirect=["lacking"],

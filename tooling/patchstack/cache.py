@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
+import secrets
+import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,15 +127,53 @@ def read_entry(place: Path) -> Any:
 
 def write_entry(place: Path, value: Any) -> None:
     """Remember a JSON value at ``place``. Best effort: without it the next run does the work again."""
-    unfinished = ""
+    with contextlib.suppress(OSError, TreeError):
+        write_whole(cache_dir() / place, json.dumps(value))
+
+
+@contextlib.contextmanager
+def replacing(place: Path) -> Iterator[Path]:
+    """A file beside ``place`` for the block to write: it takes that place at the end, and goes away after an error.
+
+    A reader never sees half a file, whoever else writes the same one. What the block did not write replaces nothing.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = place.with_name(f"{place.name[:50]}.{secrets.token_hex(8)}.partial")
     try:
-        file = cache_dir() / place
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as out:
-            unfinished = out.name
-            json.dump(value, out)
-        os.replace(unfinished, file)
-    except (OSError, TreeError):
+        yield unfinished
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(unfinished, place)
+    finally:
         with contextlib.suppress(OSError):
-            if unfinished:
-                os.unlink(unfinished)
+            unfinished.unlink()
+
+
+def write_whole(place: Path, text: str) -> None:
+    """Write a file that is there with all its text or not at all."""
+    with replacing(place) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def made_folder(folder: Path, make: Callable[[Path], None]) -> Path:
+    """The folder, made by ``make`` unless it is there: whole or not at all, whoever else is at work."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        make(unfinished)
+        os.rename(unfinished, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return folder
+
+
+@contextlib.contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """While active, no other process is in a block of the same lock: workers that need one thing make it once."""
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

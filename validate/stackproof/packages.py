@@ -11,9 +11,20 @@ import importlib.util
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from patchstack.errors import ExitCode, PatchstackError
 
 _DISTRIBUTION = "patchstack"
 _NAME = re.compile(r"[\w.-]+")
+
+
+@dataclass
+class MissingPackageError(PatchstackError):
+    """A package that only parts of the proof need is not installed."""
+
+    def __post_init__(self) -> None:
+        self.exit_code = ExitCode.USAGE
 
 
 def missing(packages: Iterable[str]) -> tuple[str, ...]:
@@ -32,6 +43,15 @@ def not_run_reason(packages: Iterable[str]) -> str:
     names = tuple(packages)
     plural = "s" if len(names) > 1 else ""
     return f"needs the package{plural} {', '.join(names)} (next: {install_command(*names)})"
+
+
+def missing_package(package: str, purpose: str) -> MissingPackageError:
+    """The error for an import that failed."""
+    return MissingPackageError(
+        f"the Python package '{package}' is not installed",
+        expected=f"it, {purpose}",
+        next_command=install_command(package),
+    )
 
 
 def _declared() -> Mapping[str, str]:

@@ -129,6 +129,7 @@ def test_a_series_that_exists_is_extended_and_keeps_its_letters(
     [
         ("delete", "docs/tint.md: no edit takes a whole file away"),
         ("binary", "docs/picture.bin: a binary file"),
+        ("latin", "the name of a file is not UTF-8, so that no manifest can have it; found 'docs/t"),
         ("mode", "CMakeLists.txt: a change of mode or kind"),
         ("link", "docs/link: a change of mode or kind cannot be captured; found a symbolic link"),
         ("crlf", "docs/new.md: a file with CR LF"),
@@ -144,6 +145,8 @@ def test_what_no_edit_can_say_is_refused_by_name_and_nothing_is_written(
         (place.path / "CMakeLists.txt").chmod(0o755)
     elif what == "link":
         os.symlink("tint.md", place.path / "docs/link")
+    elif what == "latin":
+        Path(os.fsdecode(os.fsencode(place.path) + b"/docs/t\xefnt.md")).write_text("text\n")
     files = {"binary": {"docs/picture.bin": b"\0\1"}, "crlf": {"docs/new.md": b"a\r\nb\r\n"}}.get(what, {})
     place.commit("Do something", files)
     code, _, err = run(capsys, "capture", "main..HEAD", "--series", tmp_path / "mine", "--repo", place.path)

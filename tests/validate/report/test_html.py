@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
-from stackproof.model import GateResult, Verdict
+from stackproof.model import Finding, GateResult, Verdict
 from stackproof.report import RunReport
 from stackproof.report.html import render
 from stackproof.report.svg import LogScale
@@ -78,6 +80,23 @@ def test_text_from_gates_cannot_become_markup(report: RunReport) -> None:
     assert "<any>" not in text
 
 
+@pytest.mark.parametrize("hostile", ['"><script>alert(1)</script>', "' onload='x", "{{ 7 * 7 }}{% raw %}", "&lt;b&gt;"])
+def test_hostile_text_is_shown_as_it_is_wherever_it_stands(report: RunReport, hostile: str) -> None:
+    records = [{hostile: hostile}]
+    details = {"summary": hostile, "text": hostile, hostile: records, "rest": hostile}
+    finding = Finding(hostile, hostile, 1, hostile)
+    result = GateResult(hostile, Verdict.FAILED, reason=hostile, findings=[finding], details=details, limits=[hostile])
+    commits = [replace(commit, title=hostile, results=[result]) for commit in report.commits]
+    text = render(
+        replace(report, results=[result], commits=commits, environment={hostile: hostile}, required_not_run=[hostile])
+    )
+    page = Reader(text)
+    assert page.tags.isdisjoint({"script", "b"})
+    assert "onload" not in page.attributes
+    assert "49" not in text.replace(hostile, "")
+    assert unescape(text).count(hostile) > 20
+
+
 def test_limits_and_reasons_stand_in_the_row_of_their_result(report: RunReport) -> None:
     rows = Reader(render(report)).rows
     metal_run = next(row for row in rows if row.startswith("metal-run"))
@@ -130,4 +149,4 @@ def test_lists_of_records_become_tables_and_other_details_are_folded_away(report
     assert "scenarios (2)" in text
     assert "<one>0.123yes" in rows
     assert "two2" in rows
-    assert "&quot;odd&quot;" in text
+    assert '"odd"' in unescape(text)

@@ -24,7 +24,8 @@ from patchstack.manifest.overlay import has_markers
 from patchstack.tree.c_shim import HEADER_FOLDER, parse_declarations
 from patchstack.tree.git import Tree
 from patchstack.tree.hunks import LineChange, make_hunks, split_lines
-from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.native_functions import FUNCTIONS_PATH, parse_native_functions
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 
 _SHIM = re.compile(re.escape(HEADER_FOLDER) + r"/c_shim_(\w+)\.h\Z")
 _CONTEXT = 3

@@ -81,6 +81,9 @@ def _files(repository: Repository, commit: str, parent: str) -> Iterator[FileCha
 
 def _require_plain(commit: str, path: str, old_mode: str, new_mode: str) -> None:
     where = f"{commit[:12]} {path}"
+    if path != os.fsencode(path).decode(errors="replace"):
+        problem = "the name of a file is not UTF-8, so that no manifest can have it"
+        raise CaptureError(problem, where=commit[:12], found=ascii(path), next_command="git mv it to another name")
     if int(new_mode) == 0:
         problem = "no edit takes a whole file away, as this commit does (or renames it)"
         raise CaptureError(

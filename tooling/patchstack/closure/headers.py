@@ -12,7 +12,7 @@ from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.errors import MissingObjectError
 from patchstack.tree.cxx import parse_cxx
 from patchstack.tree.git import Tree
-from patchstack.tree.native_functions import FUNCTIONS_PATH
+from patchstack.tree.native_functions import FUNCTIONS_PATH, parse_native_functions
 
 _ROOTS = ("aten/src/", "", "torch/csrc/api/include/")
 _ALWAYS_THERE = ("aten/src/ATen/ATen.h", "c10/macros/Macros.h")
@@ -23,7 +23,6 @@ _MONOLITHIC = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY = re.compile(r"^- func: (\w+)", re.MULTILINE)
 _OP_HEADER = re.compile(r"ATen/ops/(\w+?)(?:_(?:native|ops|meta|dispatch|\w+_dispatch))?\.h")
 _OF_A_BACKEND = re.compile(r"ATen/(?:[A-Z]\w*)?Functions(?:_inl)?\.h")
 _BEHIND_OPERATOR = """
@@ -104,17 +103,16 @@ class Contents:
     def entries(self, data: bytes) -> dict[str, str]:
         """The text of the entries of native_functions.yaml by the name of the op."""
         if data not in self._entries:
-            self._entries[data] = _entries_of(data.decode(errors="replace"))
+            self._entries[data] = _entries_of(data)
         return self._entries[data]
 
 
-def _entries_of(text: str) -> dict[str, str]:
+def _entries_of(data: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
-    matches = list(_ENTRY.finditer(text))
-    for match, end in zip(matches, [*(m.start() for m in matches[1:]), len(text)], strict=True):
-        name = match.group(1)
+    for overload, text in parse_native_functions(data).texts():
+        name = overload.partition(".")[0]
         for known in {name, name.removesuffix("_")}:
-            found[known] = found.get(known, "") + text[match.start() : end]
+            found[known] = found.get(known, "") + text
     return found
 
 

@@ -25,8 +25,9 @@ from patchstack.series import Series
 from patchstack.tree.cxx import parse_cxx
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from patchstack.tree.git.process import GitCommandError, git_environment
-from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.native_functions import FUNCTIONS_PATH, parse_native_functions
 from patchstack.tree.text import line_number
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 
 BUDGET_S = 10.0
 """Seconds for all conflicts of a plan: the history of a definition in a large file can take git minutes."""

@@ -9,9 +9,10 @@ from typing import ClassVar
 from patchstack.edits.model import Edit, Outcome, Spot, Status
 from patchstack.manifest.closest import closest
 from patchstack.tree.git import Tree
-from patchstack.tree.native_functions import FunctionEntry, NativeFunctions, YamlSyntaxError, parse_native_functions
+from patchstack.tree.native_functions import FunctionEntry, NativeFunctions, parse_native_functions
 from patchstack.tree.pieces import Piece
 from patchstack.tree.text import Splice, apply_splices, indentation, line_end, line_ending, line_number
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 
 _DispatchLine = tuple[tuple[str, ...], str]  # the keys and the function
 
@@ -43,7 +44,7 @@ class AddDispatchKey(Edit):
         try:
             entries = functions.find(self.op)
         except YamlSyntaxError as error:
-            return self.failed(anchor, f"the entry cannot be read as YAML: {error.problem}", matches=[error.line])
+            return self.failed(anchor, f"the entry cannot be read: {error.problem}", matches=[error.line])
         lines = tuple(entry.line for entry in entries)
         if len(entries) != 1:
             problem = f"{len(entries)} entries are called {self.op}, expected 1"

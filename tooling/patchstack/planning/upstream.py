@@ -14,8 +14,9 @@ from patchstack.series import Applicability, Change, Requirement, UpstreamMarker
 from patchstack.tree.c_shim import parse_declarations
 from patchstack.tree.cxx import parse_cxx
 from patchstack.tree.git import Tree
-from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.native_functions import FUNCTIONS_PATH, parse_native_functions
 from patchstack.tree.python import parse_python
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 
 
 def marker_holds(marker: UpstreamMarker, tree: Tree) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from patchstack.cache import write_whole
 from patchstack.errors import TreeError, UsageError
 from patchstack.python_processes import module_command
 from patchstack.reference.artefacts import WHEEL_FOLDER, words_of_pip
@@ -122,7 +123,7 @@ def find_release(
         if spec is None or spec.version != wheel.version:
             own_name = minor if spec is None else wheel.version
             spec = known_spec(own_name, folder) or _note(_spec_of(own_name, wheel), folder, obtain)
-        _write(folder / f"{LATEST}.json", {"name": spec.name})
+        write_whole(folder / f"{LATEST}.json", json.dumps({"name": spec.name}))
         return spec
     return _note(_spec_of(name, wheel), folder, obtain)
 
@@ -221,7 +222,7 @@ def _note(spec: ReferenceSpec, folder: Path, obtain: Obtain) -> ReferenceSpec:
         "released": released,
         "stand_ins": nearest,
     }
-    _write(folder / f"release-{spec.name}.json", facts)
+    write_whole(folder / f"release-{spec.name}.json", json.dumps(facts, indent=1) + "\n")
     return _described(facts)
 
 
@@ -256,9 +257,3 @@ def _latest(folder: Path, *, anyhow: bool) -> ReferenceSpec | None:
         return known_spec(json.loads(place.read_text(encoding="utf-8"))["name"], folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _write(place: Path, facts: dict[str, str]) -> None:
-    unfinished = place.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    os.replace(unfinished, place)

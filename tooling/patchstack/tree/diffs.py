@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+from patchstack.tree.text import common_head, common_tail
 
 
 def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
@@ -14,22 +16,13 @@ def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 def counted(old: bytes, new: bytes) -> tuple[int, int]:
     """Lines that an edit adds and lines that it takes out; compares whole stretches of bytes, not line by line."""
     shorter = min(len(old), len(new))
-    same = _longest(shorter, lambda size: old[:size] == new[:size])
+    same = common_head(old, new)
     head = same if same == len(old) == len(new) else old.rfind(b"\n", 0, same) + 1
-    tail = _longest(shorter - head, lambda size: old[len(old) - size :] == new[len(new) - size :])
+    tail = common_tail(old, new, shorter - head)
     if not all(_begins_line(text, len(text) - tail, head) for text in (old, new)):
         end = old.find(b"\n", len(old) - tail)
         tail = len(old) - end - 1 if end >= 0 else 0
     return _lines(new[head : len(new) - tail]), _lines(old[head : len(old) - tail])
-
-
-def _longest(limit: int, holds: Callable[[int], bool]) -> int:
-    """The largest size up to ``limit`` for which something holds that holds for every smaller one."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
 
 
 def _begins_line(text: bytes, at: int, head: int) -> bool:

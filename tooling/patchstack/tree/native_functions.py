@@ -1,18 +1,20 @@
-"""The entries of ``native_functions.yaml``, one at a time.
+"""The entries of ``native_functions.yaml``: one at a time with its place, or all of them.
 
-The file is one long sequence whose entries begin with ``- func:`` in the first column. Only the entry that is asked
-for is composed as YAML: 20 lines instead of 16,000, with the same positions.
+The file is one long sequence whose entries begin with ``- func:`` in the first column. Where one entry is asked for,
+only that one is composed as YAML: 20 lines instead of 16,000, with the same positions.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import yaml
 
 from patchstack.tree.text import line_number
+from patchstack.tree.yaml_nodes import YamlSyntaxError, compose, line_of, mapping, pairs, sequence, text_of
 
 FUNCTIONS_PATH = "aten/src/ATen/native/native_functions.yaml"
 TAGS_PATH = "aten/src/ATen/native/tags.yaml"
@@ -28,7 +30,6 @@ DISPATCH_KEYS = (
 )  # fmt: skip
 """The keys that a ``dispatch`` map may have, of every release that the tests know."""
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENTRY = re.compile(rb"^- func:[ \t]*([A-Za-z_0-9.]+)[ \t]*\(", re.MULTILINE)
 _NEXT = re.compile(rb"^(?=[^ \t\r\n#])", re.MULTILINE)
 
@@ -81,18 +82,63 @@ class FunctionEntry:
         return next((line.function for line in self.dispatch if key in line.keys), None)
 
 
-class YamlSyntaxError(Exception):
-    """An entry is not the YAML that torchgen reads.
+@dataclass(frozen=True)
+class FunctionFields:
+    """What one entry says, wherever it stands.
 
     Attributes:
-        line: 1-based line of the problem.
-        problem: what is wrong.
+        schema: the text after ``func:``.
+        line: 1-based line of that text.
+        dispatch: the native function of each dispatch key, comma keys split, in order.
+        rest: every other key with its node.
     """
 
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(f"line {line}: {problem}")
-        self.line = line
-        self.problem = problem
+    schema: str
+    line: int
+    dispatch: Mapping[str, str]
+    rest: Mapping[str, yaml.Node]
+
+
+def read_all(data: bytes) -> Iterator[FunctionFields]:
+    """Every entry of a file.
+
+    Raises:
+        YamlSyntaxError: the file is not a list of entries that torchgen reads.
+    """
+    for node in sequence(compose(data), "functions"):
+        fields = mapping(node)
+        if "func" not in fields:
+            raise YamlSyntaxError(line_of(node), "the entry has no 'func' key")
+        func, dispatch = fields.pop("func"), fields.pop("dispatch", None)
+        found = {key: function for keys, function, *_ in _dispatch_lines(dispatch) for key in keys}
+        yield FunctionFields(text_of(func), line_of(func), found, fields)
+
+
+def tag_names(data: bytes) -> Iterator[str]:
+    """The tags that a ``tags.yaml`` declares.
+
+    Raises:
+        YamlSyntaxError: the file is not a list of them.
+    """
+    for node in sequence(compose(data), "tags"):
+        fields = mapping(node)
+        if "tag" not in fields:
+            raise YamlSyntaxError(line_of(node), "the entry has no 'tag' key")
+        yield text_of(fields["tag"])
+
+
+def _dispatch_lines(
+    node: yaml.Node | None,
+) -> Iterator[tuple[tuple[str, ...], str, yaml.ScalarNode, yaml.Node]]:
+    """The keys and the function of each line of a ``dispatch`` map, with their nodes."""
+    seen: set[str] = set()
+    for key, value in pairs(node) if node is not None else ():
+        keys = tuple(filter(None, (part.strip() for part in str(key.value).split(","))))
+        twice = next((one for number, one in enumerate(keys) if one in seen or one in keys[:number]), None)
+        if twice is not None:
+            raise YamlSyntaxError(line_of(value), f"the dispatch key {twice} stands twice")
+        seen.update(keys)
+        yield keys, text_of(value), key, value
 
 
 class NativeFunctions:
@@ -120,78 +166,41 @@ class NativeFunctions:
         """
         return [self._entry(name, start) for found, start in self._starts if found == name]
 
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Name and text of every entry, from its ``- func:`` to the next one, whether or not it can be read."""
+        ends = [*(start for _, start in self._starts[1:]), len(self.data)]
+        for (name, start), end in zip(self._starts, ends, strict=True):
+            yield name, self.data[start:end].decode(errors="replace")
+
     def _entry(self, name: str, start: int) -> FunctionEntry:
         following = _NEXT.search(self.data, start + 1)
         end = following.start() if following else len(self.data)
         line = line_number(self.data, start)
-        text, fields = self._fields(start, end, line)
-        dispatch = fields.get("dispatch")
-        lines: tuple[DispatchKey, ...] = ()
-        if dispatch is not None:
-            if not isinstance(dispatch, yaml.MappingNode):
-                raise YamlSyntaxError(line + dispatch.start_mark.line, "dispatch is not a mapping")
-            for key, value in dispatch.value:
-                _require_text(key, line)
-                _require_text(value, line)
-            lines = tuple(self._dispatch_line(text, start, key, value) for key, value in dispatch.value)
-            keys = [key for dispatch_line in lines for key in dispatch_line.keys]
-            twice = next((key for key in keys if keys.count(key) > 1), None)
-            if twice is not None:
-                raise YamlSyntaxError(line + dispatch.start_mark.line, f"the dispatch key {twice} stands twice")
-        flow_end = None
-        if dispatch is not None and dispatch.flow_style:
-            flow_end = start + _bytes_before(text, dispatch.end_mark.index) - 1
-        schema = fields["func"].value if "func" in fields else ""
-        delegate = str(fields["structured_delegate"].value) if "structured_delegate" in fields else ""
-        return FunctionEntry(name, start, end, line, schema, lines, dispatch is not None, flow_end, delegate)
-
-    def _fields(self, start: int, end: int, line: int) -> tuple[str, dict[str, yaml.Node]]:
-        """The text of one entry, and its fields as YAML nodes with positions in that text."""
         try:
-            text = self.data[start:end].decode()
-        except UnicodeDecodeError as error:
-            at = line + self.data.count(b"\n", start, start + error.start)
-            raise YamlSyntaxError(at, "the text is not UTF-8") from None
-        try:
-            node = yaml.compose(text, Loader=_LOADER)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = str(getattr(error, "problem", None) or error).splitlines()[0]
-            raise YamlSyntaxError(line + (mark.line if mark else 0), problem) from None
-        if not isinstance(node, yaml.SequenceNode) or not isinstance(node.value[0], yaml.MappingNode):
-            raise YamlSyntaxError(line, "the entry is not a mapping")
-        fields: dict[str, yaml.Node] = {}
-        for key, value in node.value[0].value:
-            _require_text(key, line)
-            if key.value in fields:
-                raise YamlSyntaxError(line + key.start_mark.line, f"the key '{key.value}' stands twice in the entry")
-            fields[key.value] = value
-        for name in ("func", "structured_delegate"):
-            if name in fields:
-                _require_text(fields[name], line)
-        return text, fields
+            return _read_entry(name, self.data[start:end], start, line)
+        except YamlSyntaxError as error:
+            raise YamlSyntaxError(line + max(error.line - 1, 0), error.problem, error.found) from None
 
-    @staticmethod
-    def _dispatch_line(text: str, start: int, key: yaml.Node, value: yaml.Node) -> DispatchKey:
-        return DispatchKey(
-            tuple(part.strip() for part in str(key.value).split(",")),
-            str(value.value),
-            start + _bytes_before(text, key.start_mark.index),
-            start + _bytes_before(text, value.end_mark.index),
-        )
+
+def _read_entry(name: str, data: bytes, start: int, line: int) -> FunctionEntry:
+    """The only entry of a part of the file that begins at the offset ``start``, on the line ``line``."""
+    (node, *_) = sequence(compose(data), "functions")
+    fields, text = mapping(node), data.decode()
+
+    def offset(mark: yaml.Mark) -> int:
+        return start + len(text[: mark.index].encode())
+
+    dispatch = fields.get("dispatch")
+    lines = tuple(
+        DispatchKey(keys, function, offset(key.start_mark), offset(value.end_mark))
+        for keys, function, key, value in _dispatch_lines(dispatch)
+    )
+    flow_end = offset(dispatch.end_mark) - 1 if isinstance(dispatch, yaml.MappingNode) and dispatch.flow_style else None
+    schema, delegate = (text_of(fields[key]) if key in fields else "" for key in ("func", "structured_delegate"))
+    return FunctionEntry(name, start, start + len(data), line, schema, lines, dispatch is not None, flow_end, delegate)
 
 
 @lru_cache(maxsize=4)
 def parse_native_functions(data: bytes) -> NativeFunctions:
     """Index a file; several edits and markers look at one."""
     return NativeFunctions(data)
-
-
-def _require_text(node: yaml.Node, line: int) -> None:
-    """Refuse a list or a mapping; aliases can make the text of a small one endless."""
-    if not isinstance(node, yaml.ScalarNode):
-        raise YamlSyntaxError(line + node.start_mark.line, "a text was expected, not a list or a mapping")
-
-
-def _bytes_before(text: str, index: int) -> int:
-    return len(text[:index].encode())

@@ -44,12 +44,12 @@ _BLOCKS = (1 << 14, 1 << 7, 1)
 
 def one_splice(before: bytes, after: bytes) -> Splice:
     """The shortest single splice that turns one content into the other."""
-    head = _common_head(before, after)
-    tail = _common_tail(before, after, min(len(before), len(after)) - head)
+    head = common_head(before, after)
+    tail = common_tail(before, after, min(len(before), len(after)) - head)
     return Splice(head, len(before) - tail, after[head : len(after) - tail])
 
 
-def _common_head(left: bytes, right: bytes) -> int:
+def common_head(left: bytes, right: bytes) -> int:
     """Length of the common beginning, in ever smaller blocks: comparing slices is what bytes are fast at."""
     at, end = 0, min(len(left), len(right))
     for block in _BLOCKS:
@@ -58,7 +58,7 @@ def _common_head(left: bytes, right: bytes) -> int:
     return at
 
 
-def _common_tail(left: bytes, right: bytes, most: int) -> int:
+def common_tail(left: bytes, right: bytes, most: int) -> int:
     """Length of the common end, up to ``most``."""
     count = 0
     for block in _BLOCKS:

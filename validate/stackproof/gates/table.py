@@ -5,7 +5,7 @@ from __future__ import annotations
 from stackproof.gates.spec import GateEntry, Keeps
 
 _TENSORS = ("torch", "numpy")
-_HOST = (*_TENSORS, "ziglang")
+_HOST = (*_TENSORS, "ziglang", "lief")
 
 GATES: tuple[GateEntry, ...] = (
     GateEntry(

@@ -50,6 +50,11 @@ def groups(rows: Sequence[ErrorRow]) -> dict[str, list[ErrorRow]]:
     return grouped
 
 
+def outputs(rows: Sequence[ErrorRow]) -> list[str]:
+    """The outputs that the rows have errors of, each once, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row.errors))
+
+
 def _rows(table: Sequence[object]) -> Iterator[ErrorRow]:
     for row in table:
         if not isinstance(row, Mapping) or not isinstance(row.get("errors"), Mapping):

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from stackproof.model import GateResult
-from stackproof.report.error_rows import ErrorRow
-from stackproof.report.style import SVG_STYLE
+from stackproof.report.error_rows import ErrorRow, outputs
 
 _ROW = 20  # pixels
 _LABEL = 240
@@ -21,6 +20,14 @@ _BAR = 560
 _HEAD = 44
 _THIN = 12
 _APART = 10
+
+# Of a plot that is a file of its own.
+_STYLE = """
+svg { background: #ffffff; font: 12px system-ui, "Segoe UI", Helvetica, Arial, "DejaVu Sans", sans-serif; }
+text { fill: #1c2024; } .heading { font-weight: 600; } .tick { fill: #5f6771; font-size: 11px; }
+.one { stroke: #5f6771; stroke-dasharray: 4 3; }
+.output0 { fill: #0b68cb; } .output1 { fill: #c2410c; } .output2 { fill: #6e56cf; } .output3 { fill: #0f766e; }
+"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ def error_plot(rows: Sequence[ErrorRow], unit: str) -> str:
     """
     modes = list(dict.fromkeys(row.mode for row in rows))
     dtypes = list(dict.fromkeys(row.dtype for row in rows))
-    outputs = list(dict.fromkeys(name for row in rows for name in row.errors))
+    named = outputs(rows)
     errors = [error for row in rows for error in (*row.errors.values(), *row.cpu_errors.values())]
     scale = LogScale.over(errors, _PANEL)
     height = _TOP + len(modes) * _ROW + _AXIS
@@ -72,7 +79,7 @@ def error_plot(rows: Sequence[ErrorRow], unit: str) -> str:
     for number, dtype in enumerate(dtypes):
         left = _LABEL + number * (_PANEL + _GAP)
         inside = [row for row in rows if row.dtype == dtype]
-        parts.append(f'<g transform="translate({left} 0)">{_panel(dtype, inside, modes, outputs, scale)}</g>')
+        parts.append(f'<g transform="translate({left} 0)">{_panel(dtype, inside, modes, named, scale)}</g>')
     title = f"largest errors by mode and dtype, in {unit}"
     return _svg(width, height, title, "".join(parts))
 
@@ -149,7 +156,7 @@ def standalone(svg: str) -> str:
     """The same plot as a file of its own: with a namespace, and with colours that the page would have given it."""
     opened = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     start = opened.index(">") + 1
-    return f"{opened[:start]}<style>{SVG_STYLE}</style>{opened[start:]}\n"
+    return f"{opened[:start]}<style>{_STYLE}</style>{opened[start:]}\n"
 
 
 def css(result: GateResult) -> str:
@@ -211,13 +218,13 @@ def _mark(x: float, y: float, number: int, classes: str, title: str) -> str:
 
 def legend(rows: Sequence[ErrorRow]) -> str:
     """What the marks of an error plot mean."""
-    outputs = list(dict.fromkeys(name for row in rows for name in row.errors))
+    named = outputs(rows)
     has_cpu = any(row.cpu_errors for row in rows)
-    entries = [(f"mark filled output{number % 4}", number, output) for number, output in enumerate(outputs)]
+    entries = [(f"mark filled output{number % 4}", number, output) for number, output in enumerate(named)]
     if has_cpu:
         entries += [
             (f"mark hollow output{number % 4}", number, f"{output}, PyTorch's CPU kernel in the same dtype")
-            for number, output in enumerate(outputs)
+            for number, output in enumerate(named)
         ]
     parts = []
     for classes, number, text in entries:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchstack.cache import write_whole
 from patchstack.errors import UsageError
 from stackproof.report import json as json_report
 from stackproof.report.bench_files import bench_files
@@ -98,10 +98,5 @@ def _write(file: Path, text: str) -> None:
     """Replace a file by a complete one; a device or pipe (``/dev/stderr``) is written to as it is."""
     if file.exists() and not file.is_file():
         file.write_text(text, encoding="utf-8")
-        return
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as new:
-        new.write(text)
-    umask = os.umask(0)
-    os.umask(umask)
-    Path(new.name).chmod(0o666 & ~umask)
-    Path(new.name).replace(file)
+    else:
+        write_whole(file, text)

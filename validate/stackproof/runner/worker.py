@@ -19,13 +19,12 @@ from patchstack.confine import take
 from patchstack.confine.policy import OPTION, TreeCodeForbiddenError, tree_code
 from patchstack.errors import PatchstackError
 from patchstack.tree.git import Repository
-from stackproof.engines.apple.errors import MissingPackageError
 from stackproof.engines.errors import ToolchainError
 from stackproof.engines.pool.processes import WorkerStartError
 from stackproof.gates.spec import Keeps
 from stackproof.gates.table import GATES
 from stackproof.model import GateContext, GateResult, Verdict
-from stackproof.packages import missing
+from stackproof.packages import MissingPackageError, missing
 from stackproof.runner.confinement import with_confinement
 from stackproof.runner.messages import Answer, Ended, Job, NotStarted, PackagesMissing, Progressed, Raised
 from stackproof.runner.processes import kill_own_family

@@ -1,15 +1,12 @@
-"""The parts of host-check that need no compiler: queue blocks, struct layouts, Mach-O symbol tables."""
+"""The parts of host-check that need no compiler: queue blocks, struct layouts, symbols."""
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
-from patchstack.errors import PatchstackError
 from stackproof.engines.standin.layouts import compare_layouts, parse_layouts
 from stackproof.engines.standin.queue_rules import check_queue_rules
-from stackproof.engines.standin.symbols import exported_symbols, missing_symbols, readable, undefined_symbols
+from stackproof.engines.standin.symbols import missing_symbols, readable
 
 PATH = "aten/src/ATen/native/mps/operations/A.mm"
 HOST = """
@@ -75,27 +72,6 @@ def test_structs_that_no_kernel_takes_are_not_compared() -> None:
     assert differences(dump("Other", [(0, "int a")], 4), dump("Other", [(0, "int b")], 4)) == []
 
 
-def mach_o(symbols: list[tuple[str, int]]) -> bytes:
-    """A Mach-O file with nothing but a symbol table: names with their type bytes."""
-    strings, table = b"\0", b""
-    for name, kind in symbols:
-        table += struct.pack("<IBBHQ", len(strings), kind, 0, 0, 0)
-        strings += name.encode() + b"\0"
-    head = struct.pack("<8I", 0xFEEDFACF, 0x0100000C, 0, 1, 1, 24, 0, 0)
-    offset = len(head) + 24
-    command = struct.pack("<6I", 2, 24, offset, len(symbols), offset + len(table), len(strings))
-    return head + command + table + strings
-
-
-UNDEFINED, DEFINED, LOCAL = 0x01, 0x0F, 0x0E
-
-
-def test_symbols_are_told_apart_by_who_defines_them() -> None:
-    data = mach_o([("__ZN2at5emptyEv", UNDEFINED), ("_mine", DEFINED), ("_private", LOCAL), ("_free", UNDEFINED)])
-    assert undefined_symbols(data) == ("__ZN2at5emptyEv", "_free")
-    assert exported_symbols(data) == {"_mine"}
-
-
 def test_only_pytorchs_own_missing_symbols_are_told() -> None:
     wanted = ("__ZN2at3mps4goneEv", "__ZNK3c105there", "_free", "__ZN3fmt7vformatEv", "__ZNSt3__14coutE")
     assert missing_symbols(wanted, frozenset({"__ZNK3c105there"})) == ("__ZN2at3mps4goneEv",)
@@ -103,8 +79,3 @@ def test_only_pytorchs_own_missing_symbols_are_told() -> None:
 
 def test_a_mangled_name_is_shown_as_a_qualified_one() -> None:
     assert readable("__ZN2at6native3mps4goneERKNS_6TensorE") == "at::native::mps::gone"
-
-
-def test_another_file_format_is_refused() -> None:
-    with pytest.raises(PatchstackError, match="not a 64-bit Mach-O file"):
-        undefined_symbols(b"\x7fELF" + bytes(64))

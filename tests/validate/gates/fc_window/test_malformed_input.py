@@ -36,7 +36,7 @@ def judged(tmp_path: Path, files: dict[str, str | bytes]) -> Finding:
     [
         (GOOD.replace("  variants: function, method\n", "  variants: [function\n", 1), 4, "not YAML"),
         (GOOD.replace("  variants: function, method\n", "\tvariants: function\n", 1), 2, "not YAML"),
-        (GOOD.replace("  variants", "  func: weigh() -> Tensor\n  variants", 1), 2, "the key 'func' is there twice"),
+        (GOOD.replace("  variants", "  func: weigh() -> Tensor\n  variants", 1), 2, "the key 'func' stands twice"),
         (GOOD + "\n" + functions(BLEND), 7, "aten::blend is defined twice; found line 1"),
         (f"{GOOD}<<<<<<< ours\n=======\n>>>>>>> theirs\n", 6, "unresolved merge conflict"),
         (GOOD + "\n=======\n", 7, "unresolved merge conflict"),
@@ -50,10 +50,10 @@ def judged(tmp_path: Path, files: dict[str, str | bytes]) -> Finding:
         (
             GOOD + "\n- func: f() -> Tensor\n  dispatch:\n    CPU, MPS: f\n    MPS: g\n",
             10,
-            "the dispatch key MPS is there twice",
+            "the dispatch key MPS stands twice",
         ),
         (GOOD + "\n- func: f() -> Tensor\n  dispatch: f\n", 8, "expected a mapping"),
-        (GOOD.encode() + b"\n# \xff\xfe\n", 7, "the file is not UTF-8"),
+        (GOOD.encode() + b"\n# \xff\xfe\n", 7, "the text is not UTF-8"),
         ("[" * 5000, 0, "nest"),
     ],
     ids=[

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patchstack.errors import ExitCode, PatchstackError
-from stackproof.packages import install_command
 
 
 @dataclass
@@ -30,14 +29,6 @@ class NoSuchKernelError(AppleKernelError):
 
 
 @dataclass
-class MissingPackageError(AppleKernelError):
-    """An optional package of the ``apple`` extra is not installed."""
-
-    def __post_init__(self) -> None:
-        self.exit_code = ExitCode.USAGE
-
-
-@dataclass
 class TranslationError(AppleKernelError):
     """The intermediate representation has something that the translation does not know."""
 
@@ -45,12 +36,3 @@ class TranslationError(AppleKernelError):
 @dataclass
 class UnmappedIntrinsicError(TranslationError):
     """A kernel calls a function of Apple's compiler that nothing here defines."""
-
-
-def missing_package(package: str, purpose: str) -> MissingPackageError:
-    """The error for an import that failed."""
-    return MissingPackageError(
-        f"the Python package '{package}' is not installed",
-        expected=f"it, {purpose}",
-        next_command=install_command(package),
-    )

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stackproof.engines.apple.errors import AppleKernelError, TranslationError, missing_package
+from stackproof.engines.apple.errors import AppleKernelError, TranslationError
+from stackproof.packages import missing_package
 
 _OPEN, _CLOSE = "([{<", ")]}>"
 _NAME = r'(?:"[^"]*"|[\w.$]+)'

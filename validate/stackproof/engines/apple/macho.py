@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from stackproof.engines.apple.container import MAGIC
-from stackproof.engines.apple.errors import ContainerError, missing_package
+from stackproof.engines.apple.errors import ContainerError
+from stackproof.engines.object_files import macho_binaries
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,12 @@ def metallib_sections(library: Path) -> tuple[LibrarySection, ...]:
 
 
 def _sections(library: Path) -> list[tuple[str, int, int]]:
-    lief = _lief()
-    # It tells what it dislikes on standard output; what matters is whether it could be read.
-    lief.logging.disable()
-    fat = lief.MachO.parse(os.fspath(library), lief.MachO.ParserConfig.quick)
-    if fat is None or fat.size == 0:
+    binaries = macho_binaries(library)
+    if not binaries:
         raise ContainerError("not a readable Mach-O library", where=str(library), expected="what Apple's linker makes")
     return [
         (str(section.name), int(binary.fat_offset + section.offset), int(section.size))
-        for binary in (fat.at(i) for i in range(fat.size))
+        for binary in binaries
         for section in binary.sections
         if section.offset
     ]
-
-
-def _lief() -> Any:
-    try:
-        import lief
-    except ImportError:
-        raise missing_package("lief", "to read Mach-O libraries") from None
-    return lief

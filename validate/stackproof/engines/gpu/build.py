@@ -9,7 +9,6 @@ and lie beside the PTX, so that a folder is all that the machine with the GPU ne
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from patchstack.cache import write_whole
 from stackproof.engines.errors import CompileError
 from stackproof.engines.metal.build import LANGUAGE, Source, compile_source, preprocess, rewrite
 from stackproof.engines.metal.model import ElementType, Parameter, ParameterKind, RunMode, Signature
@@ -96,9 +96,7 @@ def compile_ptx(source: Source, cache: Path, architecture: str = "sm_90") -> Ptx
         ptx = _translate(unit, flags, architecture, [one.kernel for one in signatures])
         ptx.replace(folder / "library.ptx")
     content = {"architecture": architecture, "signatures": [asdict(one) for one in signatures]}
-    partial = folder / f"build.{os.getpid()}.partial"
-    partial.write_text(json.dumps(content, default=lambda kind: kind.value))
-    partial.replace(folder / "build.json")
+    write_whole(folder / "build.json", json.dumps(content, default=lambda kind: kind.value))
     return load_ptx(folder)
 
 

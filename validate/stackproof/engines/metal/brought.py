@@ -8,10 +8,10 @@ is the stack's.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from patchstack.cache import write_whole
 from patchstack.tree.git import Tree
 from stackproof.engines.metal.build import Source, preprocess, rewrite
 from stackproof.engines.metal.kernels import Kernel
@@ -55,7 +55,7 @@ def kernel_digests(tree: Tree, path: str, cache: Path) -> Mapping[str, str]:
     if not place.exists():
         include_dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
         rewritten = rewrite(preprocess(Source(root / path, include_dirs, root=root), find_toolchain()))
-        _write(place, json.dumps(_digests(rewritten.tokens, rewritten.kernels)))
+        write_whole(place, json.dumps(_digests(rewritten.tokens, rewritten.kernels)))
     known: dict[str, str] = json.loads(place.read_text())
     return known
 
@@ -160,10 +160,3 @@ def _type_name(tokens: TokenStream, at: int) -> str:
     while tokens.is_text(at, *_TYPES, "namespace", "["):
         at = tokens.partner[at] + 1 if tokens.is_text(at, "[") else at + 1
     return tokens[at].text if at < len(tokens) and tokens[at].kind == "word" else ""
-
-
-def _write(place: Path, text: str) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(text)
-    partial.replace(place)

@@ -8,17 +8,15 @@ atomically, so that any number of processes can share a cache.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patchstack.cache import alone, replacing, write_whole
 from stackproof.engines.metal.dialect import dialect_edits
 from stackproof.engines.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.engines.metal.model import Build, Parameter, ParameterKind, ReportKind, RunMode
@@ -223,7 +221,7 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
     described = folder / "build.json"
     if not described.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
+        with alone(folder / "lock"):
             if not described.exists():
                 _build(text, source, flags, kind, toolchain, folder, cache)
     return _load(folder, json.loads(described.read_text()), source)
@@ -242,14 +240,6 @@ def compile_text(text: str, name: str, include_dirs: tuple[Path, ...], mode: Run
         return compile_source(Source(place.resolve(), include_dirs), mode, cache)
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """While active, no other process builds into the folder: workers that need one library compile it once."""
-    with (folder / "lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _build(
     text: str, source: Source, flags: Sequence[str], kind: RunMode, toolchain: Toolchain, folder: Path, cache: Path
 ) -> None:
@@ -264,9 +254,7 @@ def _build(
         "kernels": [_kernel_json(kernel, places) for kernel in rewritten.kernels],
         "sites": [[places.shared(file), line] for file, line in sites],
     }
-    partial = folder / f"build.{os.getpid()}.partial"
-    partial.write_text(json.dumps(content))
-    partial.replace(folder / "build.json")
+    write_whole(folder / "build.json", json.dumps(content))
 
 
 def _compile(
@@ -316,12 +304,10 @@ def compile_runtime(
     for source, output in objects:
         if output.exists():
             continue
-        with _alone(folder):
-            partial = folder / f"{source.stem}.{os.getpid()}.partial"
+        with alone(folder / "lock"), replacing(output) as partial:
             done = toolchain.run([*arguments, "-I", str(RUNTIME), "-c", str(source), "-o", str(partial)])
             if done.returncode:
                 raise failure(source.name, done.stderr)
-            partial.replace(output)
     return [output for _, output in objects]
 
 

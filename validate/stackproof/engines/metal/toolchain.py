@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from patchstack.cache import replacing
 from patchstack.python_processes import module_command
 from stackproof.engines.errors import CompileError, Diagnostic, ToolchainError
 from stackproof.packages import install_command
@@ -67,12 +68,11 @@ class Toolchain:
         Raises:
             ToolchainError: the linker fails.
         """
-        partial = output.with_suffix(f".{os.getpid()}.partial")
-        command = [*self.linker, "-o", str(partial), *map(str, objects)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ToolchainError("linking failed", where=str(output), found=done.stderr.strip()[:400])
-        partial.replace(output)
+        with replacing(output) as partial:
+            command = [*self.linker, "-o", str(partial), *map(str, objects)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ToolchainError("linking failed", where=str(output), found=done.stderr.strip()[:400])
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,6 @@ against their own tree's headers is what host-check shows.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from patchstack.cache import replacing
 from patchstack.tree.git import Tree
 from stackproof.engines.errors import CompileError, ToolchainError
 from stackproof.engines.metal.brought import kernels_brought
@@ -123,12 +123,10 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
         missing = missing_symbols(objects, [_TORCH / "lib" / name for name in _TORCH_LIBRARIES])
     library = cache / "devices" / f"{digest(str(_TORCH), *(one.name for one in objects))}.so"
     if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        partial = library.with_suffix(f".{os.getpid()}.partial")
-        lacking = _lacking(missing, clang, partial)
-        linked = map(str, [*objects, *lacking, *(_TORCH / "lib" / name for name in _TORCH_LIBRARIES)])
-        clang.link(partial, [*linked, "-rpath", str(_TORCH / "lib")])
-        partial.replace(library)
+        with replacing(library) as partial:
+            lacking = _lacking(missing, clang, partial)
+            linked = map(str, [*objects, *lacking, *(_TORCH / "lib" / name for name in _TORCH_LIBRARIES)])
+            clang.link(partial, [*linked, "-rpath", str(_TORCH / "lib")])
     sources = dict.fromkeys([*stack.kernel_sources, *helpers.kernel_sources])
     kernels = tuple(_materialise(stack.tree, path, cache) for path in sources)
     ops = tuple(op.overload for op in registration.ops)
@@ -248,16 +246,15 @@ def _compile(unit: _Unit, prefix: Path, clang: HostClang, folder: Path) -> Path:
     output = folder / f"{unit.key}.o"
     if output.exists():
         return output
-    partial = output.with_suffix(f".{os.getpid()}.partial")
-    files = ["-c", str(unit.source), "-o", str(partial)]
-    if unit.source.suffix == ".c":
-        done = clang.plain([*unit.flags, *files])
-    else:
-        done = clang.for_this_machine([*unit.flags, *beginning_with(prefix), *files])
-    if not done.succeeded:
-        first = done.errors[0] if done.errors else None
-        message = first.message if first else f"the compiler failed: {done.tail}"
-        where = f"{unit.shown}:{first.line}" if first and first.file == str(unit.source) else unit.shown
-        raise CompileError(message, where=where, diagnostics=done.diagnostics)
-    partial.replace(output)
+    with replacing(output) as partial:
+        files = ["-c", str(unit.source), "-o", str(partial)]
+        if unit.source.suffix == ".c":
+            done = clang.plain([*unit.flags, *files])
+        else:
+            done = clang.for_this_machine([*unit.flags, *beginning_with(prefix), *files])
+        if not done.succeeded:
+            first = done.errors[0] if done.errors else None
+            message = first.message if first else f"the compiler failed: {done.tail}"
+            where = f"{unit.shown}:{first.line}" if first and first.file == str(unit.source) else unit.shown
+            raise CompileError(message, where=where, diagnostics=done.diagnostics)
     return output

@@ -5,15 +5,14 @@ Everything is laid out in folders named by content, so that only the first run o
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from patchstack.cache import made_folder
 from patchstack.errors import TreeError
 from patchstack.tree.git import Tree
 from patchstack.tree.native_functions import FUNCTIONS_PATH, TAGS_PATH
@@ -163,7 +162,7 @@ def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:
 
 def _own(tree: Tree, paths: Sequence[str], cache: Path) -> Path:
     key = digest(*(item for path in paths for item in (path, tree.blob_hash(path) or "")))
-    return once(cache / "headers" / key, lambda folder: lay_out(tree, folder, paths))
+    return made_folder(cache / "headers" / key, lambda folder: lay_out(tree, folder, paths))
 
 
 def _beside(tree: Tree, folder: str) -> list[str]:
@@ -189,7 +188,7 @@ def _generated(tree: Tree, cache: Path) -> Path:
             lay_out(tree, Path(scratch), _GENERATOR)
             run_torchgen(Path(scratch), Path(scratch) / "aten/src/ATen", folder / "ATen", ("headers",))
 
-    return once(cache / "generated" / key, make)
+    return made_folder(cache / "generated" / key, make)
 
 
 def run_torchgen(root: Path, source: Path, output: Path, kinds: tuple[str, ...]) -> None:
@@ -226,7 +225,7 @@ def _rest(cache: Path) -> Path:
         # A checkout has fmt as a submodule, which git objects do not hold: torch's own copy stands for it.
         (folder / "fmt").symlink_to(fmt, target_is_directory=True)
 
-    return once(cache / "configured" / key, make)
+    return made_folder(cache / "configured" / key, make)
 
 
 def write(path: Path, text: str | bytes) -> None:
@@ -243,21 +242,4 @@ def write_files(files: Mapping[str, bytes], cache: Path) -> Path:
         for path, text in files.items():
             write(folder / path, text)
 
-    return once(cache / "sources" / key, make)
-
-
-def once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """The folder, made by ``make`` unless it is there: whole or not at all, whoever else is at work."""
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
-    try:
-        make(partial)
-        os.rename(partial, folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return folder
+    return made_folder(cache / "sources" / key, make)

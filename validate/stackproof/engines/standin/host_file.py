@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from patchstack.cache import write_whole
 from patchstack.errors import PatchstackError
 from patchstack.tree.git import Tree
 from stackproof.engines.errors import Diagnostic
@@ -20,18 +20,14 @@ from stackproof.engines.metal.model import ParameterKind
 from stackproof.engines.metal.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.engines.metal.toolchain import INCLUDE as METAL_INCLUDE
 from stackproof.engines.metal.toolchain import digest, find_toolchain
+from stackproof.engines.object_files import Symbols, macho_symbols
 from stackproof.engines.standin.clang import LANGUAGE, STRICT, Compiled, HostClang
 from stackproof.engines.standin.headers import IncludeFolders, write_files
 from stackproof.engines.standin.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
 from stackproof.engines.standin.precompiled import beginning_with, precompile
 from stackproof.engines.standin.queue_rules import check_queue_rules
 from stackproof.engines.standin.stack import HostFile
-from stackproof.engines.standin.symbols import (
-    exported_symbols,
-    missing_symbols,
-    readable,
-    undefined_symbols,
-)
+from stackproof.engines.standin.symbols import missing_symbols, readable
 from stackproof.model import Finding
 
 CHECKS = "host-check"
@@ -142,10 +138,9 @@ class FileChecker:
                 output = Path(scratch) / "object.o"
                 flags = [*self.headers.flags, *STRICT, *DUMP_FLAGS, *_CODE, *begin]
                 done = self.clang.for_apple([*flags, "-c", str(source), "-o", str(output)])
-                made = output.read_bytes() if done.succeeded else b""
-            wanted = undefined_symbols(made) if made else ()
-            defined = sorted(exported_symbols(made)) if made else ()
-            _write(place, {**_dump(done, file.path), "wanted": list(wanted), "defined": list(defined)})
+                made = macho_symbols(output) if done.succeeded else Symbols(frozenset(), frozenset())
+            content = _dump(done, file.path) | {"wanted": sorted(made.wanted), "defined": sorted(made.defined)}
+            write_whole(place, json.dumps(content))
         return _load(json.loads(place.read_text()))
 
     def _prefix(self, file: HostFile) -> Path | None:
@@ -194,13 +189,6 @@ def common_beginning(text: str) -> str:
         elif not re.match(r"\s*(#\s*(include|pragma)\b|//|$)", line):
             return ""
     return ""
-
-
-def _write(place: Path, content: Any) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(content))
-    partial.replace(place)
 
 
 def _dump(done: Compiled, path: str) -> dict[str, Any]:

@@ -6,12 +6,11 @@ those change when an environment is installed again, or the project is cloned ag
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from patchstack.cache import alone, replacing
 from stackproof.engines.standin.clang import Compiled
 
 # Both when it is made and when it is used.
@@ -41,16 +40,14 @@ def precompile(make: Compile, use: Compile, flags: Sequence[str], source: Path, 
         What the compiler said, if it failed.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(output.with_suffix(".lock")):
+    with alone(output.with_suffix(".lock")):
         if output.exists() and _is_current(use, flags, output):
             return None
-        partial = output.with_suffix(f".{os.getpid()}.partial")
-        done = make([*flags, *_MAKE, str(source), "-o", str(partial)])
-        if done.succeeded:
-            partial.replace(output)
-            return None
-        partial.unlink(missing_ok=True)
-        return done
+        with replacing(output) as partial:
+            done = make([*flags, *_MAKE, str(source), "-o", str(partial)])
+            if not done.succeeded:
+                partial.unlink(missing_ok=True)
+        return None if done.succeeded else done
 
 
 def _is_current(use: Compile, flags: Sequence[str], output: Path) -> bool:
@@ -59,10 +56,3 @@ def _is_current(use: Compile, flags: Sequence[str], output: Path) -> bool:
         return use([*flags, *beginning_with(output), "-c", os.devnull, "-o", str(trial)]).succeeded
     finally:
         trial.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

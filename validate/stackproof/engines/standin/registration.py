@@ -17,10 +17,12 @@ from typing import Any
 import torch
 import yaml
 
+from patchstack.cache import made_folder
 from patchstack.errors import TreeError
+from patchstack.tree.native_functions import NativeFunctions, parse_native_functions
 from stackproof.engines.metal.toolchain import digest
 from stackproof.engines.standin.clang import STANDIN
-from stackproof.engines.standin.headers import once, run_torchgen
+from stackproof.engines.standin.headers import run_torchgen
 from stackproof.engines.standin.stack import OpEntry
 
 _COUNTED = STANDIN / "counted.h"
@@ -52,11 +54,10 @@ def prepare_registration(entries: Sequence[OpEntry], cache: Path) -> Registratio
         TreeError: torchgen fails.
     """
     packaged = Path(_torchgen_root()) / "torchgen/packaged/ATen"
-    known = _load(packaged / "native/native_functions.yaml")
-    schemas = {str(entry["func"]).partition("(")[0]: str(entry["func"]) for entry in known}
+    known = parse_native_functions((packaged / "native/native_functions.yaml").read_bytes())
     ops, left_out = [], []
     for entry in entries:
-        installed = schemas.get(entry.overload)
+        installed = next((one.schema for one in known.find(entry.overload)), None)
         if installed is None:
             left_out.append(f"{entry.overload}: torch {torch.__version__} has no such op")
         elif installed != entry.schema:
@@ -64,7 +65,7 @@ def prepare_registration(entries: Sequence[OpEntry], cache: Path) -> Registratio
         else:
             ops.append(entry)
     key = digest(torch.__version__, _COUNTED.read_bytes(), *(part for op in ops for part in (op.schema, op.function)))
-    folder = once(cache / "registrations" / key, lambda target: _generate(packaged, known, ops, target))
+    folder = made_folder(cache / "registrations" / key, lambda target: _generate(packaged, known, ops, target))
     return Registration(folder, tuple(sorted(folder.glob("RegisterMPS_*.cpp"))), tuple(ops), tuple(left_out))
 
 
@@ -74,13 +75,7 @@ def _torchgen_root() -> Path:
     return Path(next(iter(torchgen.__path__))).parent
 
 
-def _load(path: Path) -> list[dict[str, Any]]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries: list[dict[str, Any]] = yaml.load(path.read_bytes(), Loader=loader)
-    return entries
-
-
-def _generate(packaged: Path, known: list[dict[str, Any]], ops: Sequence[OpEntry], target: Path) -> None:
+def _generate(packaged: Path, known: NativeFunctions, ops: Sequence[OpEntry], target: Path) -> None:
     if not ops:
         return
     with tempfile.TemporaryDirectory(prefix="stackproof-registration-") as scratch:
@@ -111,16 +106,16 @@ def _with_counted_calls(text: str) -> str:
     return counted
 
 
-def _only(known: list[dict[str, Any]], ops: Sequence[OpEntry]) -> list[dict[str, Any]]:
+def _only(known: NativeFunctions, ops: Sequence[OpEntry]) -> list[dict[str, Any]]:
     """The entries of the ops' names, with MPS dispatched to the stack's functions and to nothing else."""
     names = {op.name.rstrip("_") for op in ops}
     names |= {f"{name}_copy" for name in names} | {name.removesuffix("_copy") for name in names}
     functions = {op.overload: op.function for op in ops}
     kept = []
-    for entry in known:
-        overload = str(entry["func"]).partition("(")[0]
+    for overload, text in known.texts():
         if overload.partition(".")[0].rstrip("_") not in names:
             continue
+        (entry,) = yaml.safe_load(text)
         dispatch: dict[str, str] = {}
         for keys, function in (entry.get("dispatch") or {}).items():
             others = [key.strip() for key in str(keys).split(",") if not key.strip().endswith("MPS")]

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
 
-import yaml
-
+from patchstack.errors import TreeError
 from patchstack.tree.git import GitCommitHash, Repository, Tree
-from patchstack.tree.native_functions import FUNCTIONS_PATH
+from patchstack.tree.native_functions import FUNCTIONS_PATH, read_all
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 from stackproof.engines.standin.stub_ops import functions_through_stubs
 
 OPERATIONS = "aten/src/ATen/native/mps/operations"
@@ -118,11 +117,15 @@ class HostStack:
 
 
 def entries_of(tree: Tree) -> Iterator[OpEntry]:
-    """The entries of a tree's ``native_functions.yaml`` that have a function for MPS."""
-    source = tree.read(FUNCTIONS_PATH) or b""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries: list[dict[str, Any]] = yaml.load(source, Loader=loader) or []
-    for entry in entries:
-        for keys, function in (entry.get("dispatch") or {}).items():
-            if "MPS" in [key.strip() for key in str(keys).split(",")]:
-                yield OpEntry(str(entry["func"]), str(function))
+    """The entries of a tree's ``native_functions.yaml`` that have a function for MPS.
+
+    Raises:
+        TreeError: the file cannot be read.
+    """
+    data = tree.read(FUNCTIONS_PATH)
+    try:
+        for entry in read_all(data) if data else ():
+            if "MPS" in entry.dispatch:
+                yield OpEntry(entry.schema, entry.dispatch["MPS"])
+    except YamlSyntaxError as error:
+        raise TreeError(error.problem, where=f"{FUNCTIONS_PATH}:{error.line}", found=error.found) from None

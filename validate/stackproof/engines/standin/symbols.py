@@ -1,62 +1,22 @@
-"""Mach-O symbol tables, as far as one question needs them: does the macOS release export what an object asks for?"""
+"""Whether the macOS release exports what an object asks for."""
 
 from __future__ import annotations
 
 import json
 import re
-import struct
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
+from patchstack.cache import write_whole
 from patchstack.errors import PatchstackError
 from stackproof.engines.metal.toolchain import digest
+from stackproof.engines.object_files import macho_symbols
 
-_MAGIC_64 = 0xFEEDFACF
-_LC_SYMTAB = 2
-_N_STAB, _N_TYPE, _N_EXT, _N_UNDF = 0xE0, 0x0E, 0x01, 0x00
 _LIBRARIES = ("torch/lib/libtorch_cpu.dylib", "torch/lib/libc10.dylib", "torch/lib/libtorch.dylib")
 
 # What is looked up: names of PyTorch's own namespaces. The rest belongs to the system or to header-only libraries.
 _OURS = re.compile(r"^__ZN?K?[A-Z]*\d*N?K?(2at|3c10|5torch|6caffe2)|^__Z[A-Z]*N?K?(2at|3c10|5torch|6caffe2)")
-
-
-def undefined_symbols(data: bytes) -> tuple[str, ...]:
-    """Names that a Mach-O object wants from elsewhere, sorted.
-
-    Raises:
-        PatchstackError: not a 64-bit Mach-O file.
-    """
-    return tuple(sorted({name for name, kind, _value in _symbols(data) if kind & _N_TYPE == _N_UNDF}))
-
-
-def exported_symbols(data: bytes) -> frozenset[str]:
-    """Names that a Mach-O library defines for others.
-
-    Raises:
-        PatchstackError: not a 64-bit Mach-O file.
-    """
-    return frozenset(name for name, kind, _value in _symbols(data) if kind & _N_TYPE != _N_UNDF)
-
-
-def _symbols(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Name, type byte and value of every external symbol."""
-    header = struct.unpack_from("<8I", data) if len(data) >= 32 else (0,)
-    if header[0] != _MAGIC_64:
-        raise PatchstackError("not a 64-bit Mach-O file", expected="what Apple's linker makes")
-    position = 32
-    for _ in range(header[4]):
-        command, size = struct.unpack_from("<2I", data, position)
-        if command == _LC_SYMTAB:
-            yield from _table(data, *struct.unpack_from("<4I", data, position + 8))
-        position += size
-
-
-def _table(data: bytes, offset: int, count: int, strings: int, strings_size: int) -> Iterator[tuple[str, int, int]]:
-    names = data[strings : strings + strings_size]
-    for at, kind, _section, _description, value in struct.iter_unpack("<IBBHQ", data[offset : offset + 16 * count]):
-        if kind & _N_EXT and not kind & _N_STAB:
-            yield names[at : names.index(b"\0", at)].decode(errors="replace"), kind, value
 
 
 def release_exports(wheel: Path, cache: Path) -> frozenset[str]:
@@ -71,13 +31,10 @@ def release_exports(wheel: Path, cache: Path) -> frozenset[str]:
     found: set[str] = set()
     with zipfile.ZipFile(wheel) as archive:
         for name in set(_LIBRARIES) & set(archive.namelist()):
-            found |= exported_symbols(archive.read(name))
+            found |= macho_symbols(archive.read(name)).defined
     if not found:
         raise PatchstackError("this wheel has no macOS libraries", where=wheel.name, expected=_LIBRARIES[0])
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(".partial")
-    partial.write_text(json.dumps(sorted(found)))
-    partial.replace(place)
+    write_whole(place, json.dumps(sorted(found)))
     return frozenset(found)
 
 

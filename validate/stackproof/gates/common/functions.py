@@ -1,12 +1,11 @@
-"""``native_functions.yaml`` and ``tags.yaml`` of one tree, read with line numbers and with clear errors.
+"""``native_functions.yaml`` and ``tags.yaml`` of one tree, with the schemas parsed.
 
-The YAML is composed, not loaded: that keeps the line of every entry and shows duplicate keys, which a loader drops
-silently. Whatever is wrong with the file ends in one :class:`MalformedTreeError` that names the line.
+Whatever is wrong with a file ends in one :class:`MalformedTreeError` that names the line.
 """
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,14 +14,13 @@ import yaml
 from patchstack.tree.git import Tree
 from patchstack.tree.native_functions import FUNCTIONS_PATH as FUNCTIONS_PATH
 from patchstack.tree.native_functions import TAGS_PATH as TAGS_PATH
+from patchstack.tree.native_functions import FunctionFields, read_all, tag_names
+from patchstack.tree.yaml_nodes import YamlSyntaxError, words
 from stackproof.gates.common.errors import MalformedTreeError
 from stackproof.gates.common.schema import Schema, parse_schema
 
 LARGEST_FILE = 16 << 20
 """Bytes; the real file has 0.6 MB. Anything near this is not a ``native_functions.yaml``."""
-
-_MERGE_MARKER = re.compile(rb"^(?:<{7}|>{7}|={7})(?: .*)?\r?$", re.MULTILINE)
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -78,12 +76,40 @@ def read_functions(tree: Tree) -> NativeFunctions | None:
     if content is None:
         return None
     entries: dict[str, NativeFunction] = {}
-    for function in _entries(content):
-        first = entries.setdefault(function.schema.name, function)
-        if first is not function:
-            raise _bad(FUNCTIONS_PATH, function.line, f"{function.schema.name} is defined twice", f"line {first.line}")
+    with _faults_of(FUNCTIONS_PATH):
+        for function in map(_function, read_all(content)):
+            first = entries.setdefault(function.schema.name, function)
+            if first is not function:
+                problem = f"{function.schema.name} is defined twice"
+                raise YamlSyntaxError(function.line, problem, f"line {first.line}")
     tags = read_limited(tree, TAGS_PATH)
-    return NativeFunctions(entries, None if tags is None else frozenset(_tag_names(tags)))
+    with _faults_of(TAGS_PATH):
+        return NativeFunctions(entries, None if tags is None else frozenset(tag_names(tags)))
+
+
+def _function(fields: FunctionFields) -> NativeFunction:
+    try:
+        schema = parse_schema(fields.schema)
+    except ValueError as error:
+        raise YamlSyntaxError(fields.line, f"the schema cannot be read: {error}", repr(fields.schema[:120])) from None
+    rest = dict(fields.rest)
+    tags, variants, module, autogen = (
+        words(rest.pop(key, None)) for key in ("tags", "variants", "python_module", "autogen")
+    )
+    return NativeFunction(
+        schema, fields.line, fields.dispatch, frozenset(tags), frozenset(variants or ("function",)), "".join(module),
+        autogen, {key: yaml.serialize(value) for key, value in rest.items()},
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _faults_of(path: str) -> Iterator[None]:
+    """While active, a fault of a YAML file is one of the judged tree."""
+    try:
+        yield
+    except YamlSyntaxError as error:
+        where = f"{path}:{error.line}" if error.line else path
+        raise MalformedTreeError(error.problem, where=where, found=error.found) from None
 
 
 def read_limited(tree: Tree, path: str) -> bytes | None:
@@ -102,127 +128,3 @@ def read_limited(tree: Tree, path: str) -> bytes | None:
             found=f"{size / (1 << 20):.0f} MiB",
         )
     return tree.read(path)
-
-
-def compose(content: bytes, path: str) -> yaml.Node | None:
-    """The YAML node graph of a file, checked for merge markers and duplicate keys.
-
-    Raises:
-        MalformedTreeError: the content is not YAML, is not UTF-8, or has one of the faults above.
-    """
-    marker = _MERGE_MARKER.search(content)
-    if marker:
-        line = content.count(b"\n", 0, marker.start()) + 1
-        raise _bad(path, line, "unresolved merge conflict", marker[0][:20].decode(errors="replace").strip())
-    try:
-        text = content.decode()
-        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
-    except UnicodeDecodeError as error:
-        raise _bad(path, content.count(b"\n", 0, error.start) + 1, "the file is not UTF-8", "") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise _bad(path, mark.line + 1 if mark else 0, f"not YAML: {error.problem or error.context}", "") from None
-    except yaml.reader.ReaderError as error:
-        raise _bad(path, 0, f"not YAML: {error.reason}", f"character {error.character!r}") from None
-    except RecursionError:
-        raise _bad(path, 0, "not YAML that can be read: it is nested too deeply", "") from None
-    return node
-
-
-def mapping_items(node: yaml.Node, path: str) -> Iterator[tuple[str, yaml.Node]]:
-    """Keys and value nodes of a YAML mapping.
-
-    Raises:
-        MalformedTreeError: the node is no mapping, a key is not plain text, or a key stands there twice.
-    """
-    if not isinstance(node, yaml.MappingNode):
-        raise _bad(path, _line(node), "expected a mapping", _kind(node))
-    seen: dict[str, int] = {}
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise _bad(path, _line(key), "expected a plain key", _kind(key))
-        if key.value in seen:
-            first = f"the first on line {seen[key.value]}"
-            raise _bad(path, _line(key), f"the key {key.value!r} is there twice", first)
-        seen[key.value] = _line(key)
-        yield key.value, value
-
-
-def _entries(content: bytes) -> Iterator[NativeFunction]:
-    top = compose(content, FUNCTIONS_PATH)
-    if not isinstance(top, yaml.SequenceNode):
-        raise _bad(FUNCTIONS_PATH, 1, "expected a list of functions", _kind(top))
-    for node in top.value:
-        yield _entry(node)
-
-
-def _entry(node: yaml.Node) -> NativeFunction:
-    fields = dict(mapping_items(node, FUNCTIONS_PATH))
-    func = fields.pop("func", None)
-    if func is None:
-        raise _bad(FUNCTIONS_PATH, _line(node), "the entry has no 'func' key", "")
-    text = _scalar(func)
-    try:
-        schema = parse_schema(text)
-    except ValueError as error:
-        raise _bad(FUNCTIONS_PATH, _line(func), f"the schema cannot be read: {error}", repr(text[:120])) from None
-    return NativeFunction(
-        schema=schema,
-        line=_line(func),
-        dispatch=_dispatch(fields.pop("dispatch", None)),
-        tags=frozenset(_words(fields.pop("tags", None))),
-        variants=frozenset(_words(fields.pop("variants", None))) or frozenset({"function"}),
-        python_module="".join(_words(fields.pop("python_module", None))),
-        autogen=tuple(_words(fields.pop("autogen", None))),
-        rest={key: yaml.serialize(value) for key, value in fields.items()},
-    )
-
-
-def _dispatch(node: yaml.Node | None) -> Mapping[str, str]:
-    if node is None:
-        return {}
-    found: dict[str, str] = {}
-    for keys, value in mapping_items(node, FUNCTIONS_PATH):
-        for key in filter(None, (key.strip() for key in keys.split(","))):
-            if key in found:
-                raise _bad(FUNCTIONS_PATH, _line(value), f"the dispatch key {key} is there twice", "")
-            found[key] = _scalar(value)
-    return found
-
-
-def _words(node: yaml.Node | None) -> Iterator[str]:
-    """The words of ``a``, ``a, b`` or ``[a, b]``."""
-    if node is None:
-        return
-    parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-    for part in parts:
-        yield from filter(None, (word.strip() for word in _scalar(part).split(",")))
-
-
-def _tag_names(content: bytes) -> Iterator[str]:
-    top = compose(content, TAGS_PATH)
-    if not isinstance(top, yaml.SequenceNode):
-        raise _bad(TAGS_PATH, 1, "expected a list of tags", "")
-    for node in top.value:
-        fields = dict(mapping_items(node, TAGS_PATH))
-        if "tag" not in fields:
-            raise _bad(TAGS_PATH, _line(node), "the entry has no 'tag' key", "")
-        yield _scalar(fields["tag"], TAGS_PATH)
-
-
-def _scalar(node: yaml.Node, path: str = FUNCTIONS_PATH) -> str:
-    if not isinstance(node, yaml.ScalarNode):
-        raise _bad(path, _line(node), "expected plain text", _kind(node))
-    return str(node.value)
-
-
-def _kind(node: yaml.Node | None) -> str:
-    return "an empty file" if node is None else f"a {type(node).__name__.removesuffix('Node').lower()}"
-
-
-def _line(node: yaml.Node) -> int:
-    return int(node.start_mark.line) + 1
-
-
-def _bad(path: str, line: int, problem: str, found: str) -> MalformedTreeError:
-    return MalformedTreeError(problem, where=f"{path}:{line}" if line else path, found=found)

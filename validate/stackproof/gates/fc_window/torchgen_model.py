@@ -7,16 +7,15 @@ judged tree may be years away from the installed one, and importing it here woul
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from patchstack.cache import made_folder
 from patchstack.confine.command import run_confined
 from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.tree.git import Tree
-from patchstack.tree.torchgen_run import WHAT
+from patchstack.tree.torchgen_run import WHAT, lay_out
 from stackproof.gates.common.schema import Argument, Schema
 
 PACKAGE = "torchgen"
@@ -41,7 +40,7 @@ class TreeTorchgen:
         return self._asked("keys", keys)
 
     def _asked(self, question: str, texts: frozenset[str]) -> dict[str, Any]:
-        root = lay_out(self._tree, PACKAGE, self._cache / "torchgen-package")
+        root = lay_out_once(self._tree, PACKAGE, self._cache / "torchgen-package")
         if root is None or not texts:
             return {}
         try:
@@ -62,8 +61,8 @@ class TreeTorchgen:
         return answer if isinstance(answer, dict) else {}
 
 
-def lay_out(tree: Tree, folder: str, cache: Path) -> Path | None:
-    """Write the Python files of ``folder`` of a committed tree below ``cache``, once per content.
+def lay_out_once(tree: Tree, folder: str, cache: Path) -> Path | None:
+    """Write the files of ``folder`` of a committed tree below ``cache``, once per content.
 
     Returns:
         The folder that holds ``folder``, ready for ``sys.path``; ``None`` where the tree has no such folder.
@@ -71,25 +70,7 @@ def lay_out(tree: Tree, folder: str, cache: Path) -> Path | None:
     entry = tree.entry(folder)
     if entry is None or not entry.is_directory:
         return None
-    done = cache / entry.hash
-    if done.is_dir():
-        return done
-    cache.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=cache))
-    try:
-        for path in tree.walk(folder):
-            content = tree.read(path)
-            if path.endswith(".py") and content is not None:
-                target = scratch / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
-        scratch.rename(done)
-    except OSError:
-        if not done.is_dir():  # another run may have been first
-            raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return done
+    return made_folder(cache / entry.hash, lambda made: lay_out(tree, made, [folder]))
 
 
 def _schema(text: str, name: str, arguments: Iterable[list[object]], returns: Iterable[list[object]]) -> Schema:

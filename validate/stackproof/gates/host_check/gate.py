@@ -24,9 +24,7 @@ from stackproof.engines.standin.clang import find_clang
 from stackproof.engines.standin.headers import prepare_headers
 from stackproof.engines.standin.host_file import FileChecker, FileVerdict, release_of
 from stackproof.engines.standin.stack import HostStack
-from stackproof.engines.standin.symbols import (
-    release_exports,
-)
+from stackproof.engines.standin.symbols import release_exports
 from stackproof.gates.common.sources import stack_of
 from stackproof.gates.common.touched import Touched
 from stackproof.model import Finding, GateContext, GateResult, Verdict

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from patchstack.cache import write_whole
 from stackproof.engines.metal.toolchain import digest
 from stackproof.engines.pool.tasks import Died, run_tasks
 from stackproof.gates.op_run import recorded
@@ -22,10 +22,7 @@ def entries_reaching(ops: Sequence[str], cache: Path) -> dict[str, tuple[int, ..
         _task, found = next(iter(run_tasks([0], _found, jobs=1, timeout=300)))
         if isinstance(found, Died):
             return {}
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(json.dumps(found))
-        partial.replace(place)
+        write_whole(place, json.dumps(found))
     reached = json.loads(place.read_text())
     return {op: tuple(reached[op]) for op in ops if op in reached}
 

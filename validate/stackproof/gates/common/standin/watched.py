@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchstack.tree.git import Tree
-from patchstack.tree.native_functions import FUNCTIONS_PATH, YamlSyntaxError, parse_native_functions
+from patchstack.tree.native_functions import FUNCTIONS_PATH, parse_native_functions
+from patchstack.tree.yaml_nodes import YamlSyntaxError
 from stackproof.engines.standin.build import DeviceBuild
 from stackproof.engines.standin.stack import HostStack
 from stackproof.launches import Launches, fell_back
