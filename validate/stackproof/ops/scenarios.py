@@ -16,6 +16,9 @@ from stackproof.ops.registry import make, makers_of
 DETERMINISTIC = "deterministic algorithms"
 """Kind of the scenario that asks for the alert where sums depend on the order of threads."""
 
+BAD_ARGUMENTS = "bad arguments"
+"""Kind of the scenario that calls an op with what it has to refuse."""
+
 
 @dataclass(frozen=True)
 class Scenario:

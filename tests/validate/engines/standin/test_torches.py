@@ -17,7 +17,7 @@ from skips import cannot
 from stack_lab import HOST_FILE, OP, StackLab, applied
 from stackproof.engines.standin.build import build_device
 from stackproof.engines.standin.headers import mps_headers
-from stackproof.engines.standin.stack import HostStack
+from stackproof.engines.standin.stack import HostFile, HostStack
 from stackproof.engines.standin.torches import SEEN
 from stackproof.gates.host_run.gate import HostRunGate
 from stackproof.model import Verdict
@@ -130,3 +130,16 @@ def test_the_host_gates_pass_with_another_torch_on_a_tree_of_another_release(tmp
         "host-check": ("passed", ""),
         "host-run": ("passed", ""),
     }, done.stdout
+
+
+@pytest.mark.needs_reference
+def test_a_header_of_all_backends_is_the_trees_where_a_host_file_uses_what_the_installed_one_lacks(
+    tmp_path: Path,
+) -> None:
+    path = "aten/src/ATen/native/GridSamplerUtils.h"
+    with Repository.open(require_reference("2.13").path) as repository:
+        tree = Tree.at(repository, "main").with_files({path: b"inline void check_of_this_tree() {}\n"})
+        text = "#include <ATen/native/GridSamplerUtils.h>\n"
+        plain = mps_headers(tree, tmp_path, [HostFile("a.mm", text)])
+        uses = mps_headers(tree, tmp_path, [HostFile("a.mm", f"{text}void f() {{ check_of_this_tree(); }}\n")])
+    assert [(one.own / path).exists() for one in (plain, uses)] == [False, True]

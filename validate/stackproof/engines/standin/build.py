@@ -113,7 +113,7 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
     """
     clang = find_clang()
     registration = prepare_registration(stack.ops, cache)
-    headers = mps_headers(stack.tree, cache)
+    headers = mps_headers(stack.tree, cache, stack.files)
     units = [*_device_units(clang, headers), *_stack_units(stack, registration, headers, clang, cache)]
     objects = _compile_all(units, headers, clang, cache / "objects", jobs)
     missing = missing_symbols(objects, [_TORCH / "lib" / name for name in _TORCH_LIBRARIES])

@@ -5,6 +5,7 @@ Everything is laid out in folders named by content, so that only the first run o
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from patchstack.tree.native_functions import FUNCTIONS_PATH, TAGS_PATH
 from patchstack.tree.torchgen_run import OUTPUT, TorchgenError, lay_out, torchgen_files
 from stackproof.engines.metal.toolchain import digest
 from stackproof.engines.standin.clang import STUBS, stubs_digest
-from stackproof.engines.standin.stack import KERNELS, OPERATIONS
+from stackproof.engines.standin.stack import KERNELS, OPERATIONS, HostFile
 
 _FOLDERS = ("aten/src/ATen", "c10", "torch/headeronly", "torch/csrc")
 _MPS_FOLDERS = ("aten/src/ATen/native/mps", "aten/src/ATen/mps", "c10/metal")
@@ -28,6 +29,8 @@ _SWITCHES = {
     "STANDIN_HAS_FUNCTION": ("aten/src/ATen/native/mps/MetalShaderLibrary.h", b"hasFunction(const"),
     "STANDIN_STREAM_HAS_DEVICE": ("aten/src/ATen/mps/MPSStream.h", b"MTLDevice_t device() const;"),
 }
+_NATIVE = re.compile(r"#\s*include\s*<ATen/native/(\w+\.h)>")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _ENDINGS = (".h", ".hpp", ".inc", ".inl")
 _GENERATOR = ("torchgen", FUNCTIONS_PATH, TAGS_PATH, "aten/src/ATen/templates")
 # Headers that PyTorch's CMake configures: a source tree has none of them, and only macros that say "not set" matter.
@@ -135,13 +138,32 @@ class MpsHeaders:
         return f"{self.own.name} {self.key_of_most}"
 
 
-def mps_headers(tree: Tree, cache: Path) -> MpsHeaders:
-    """Lay out the headers about MPS of a tree."""
+def mps_headers(tree: Tree, cache: Path, files: Sequence[HostFile] = ()) -> MpsHeaders:
+    """Lay out the headers about MPS of a tree.
+
+    Args:
+        tree: whose headers.
+        cache: folder to lay them out in.
+        files: host files; what they share with other backends comes from the tree where the installed torch lacks it.
+    """
     paths = [path for folder in _MPS_FOLDERS for path in _headers(tree, folder)]
     own = [path for path in paths if path.startswith((f"{KERNELS}/", f"{OPERATIONS}/"))]
     most = [path for path in paths if path not in own]
     switches = tuple(f"-D{macro}" for macro, (path, text) in _SWITCHES.items() if text in (tree.read(path) or b""))
+    own += sorted({path for file in files for path in _shared(tree, file)})
     return MpsHeaders(_own(tree, most, cache), _own(tree, own, cache), switches)
+
+
+def _shared(tree: Tree, file: HostFile) -> Iterator[str]:
+    """Headers of ``ATen/native`` from which a host file uses a name that the installed torch's version lacks."""
+    used = set(_WORD.findall(file.text))
+    for name in _NATIVE.findall(file.text):
+        path = f"aten/src/ATen/native/{name}"
+        text = (tree.read(path) or b"").decode(errors="replace")
+        installed = Path(torch.__file__).parent / "include/ATen/native" / name
+        there = installed.read_text(encoding="utf-8", errors="replace") if installed.is_file() else ""
+        if used & set(_WORD.findall(text)) - set(_WORD.findall(there)):
+            yield path
 
 
 def prepare_headers(tree: Tree, cache: Path) -> IncludeFolders:

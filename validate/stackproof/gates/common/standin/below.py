@@ -20,7 +20,7 @@ from stackproof.gates.common.standin.outcomes import Crash, Outcome, run_scenari
 from stackproof.gates.common.standin.worker import Ran
 from stackproof.gates.common.touched import Touched
 from stackproof.model import Finding, GateContext
-from stackproof.ops.scenarios import HostCase, HostProof, Scenario, host_proof_for
+from stackproof.ops.scenarios import BAD_ARGUMENTS, HostCase, HostProof, Scenario, host_proof_for
 
 _WORD = re.compile(r"\w+")
 
@@ -112,7 +112,8 @@ class BelowHost:
             *(problem for case in ran.cases for problem in case.problems),
             *(finding.message for finding in ran.findings if finding.fails),
         ]
-        return any(not self.touches(text, scenario.op, hooks_touch=False) for text in texts)
+        refuses = scenario.kind == BAD_ARGUMENTS and bool(texts)
+        return refuses or any(not self.touches(text, scenario.op, hooks_touch=False) for text in texts)
 
     def _noted(self, scenario: Scenario, ours: Outcome, theirs: Outcome) -> Outcome:
         crashes = [crash for crash in ours.crashes if self._is_theirs(scenario, str(crash), crash in theirs.crashes)]
@@ -149,7 +150,12 @@ class BelowHost:
         return self.touches(finding.message, op, hooks_touch=hooks_touch)
 
     def _has(self, scenario: Scenario, case: HostCase, base: Sequence[str]) -> bool:
-        """Whether the problems of a case are those that the base has with it."""
+        """Whether the problems of a case are those that the base has with it.
+
+        Which error an op raises is the tree's choice: a stack that touches the op keeps it.
+        """
+        if scenario.kind == BAD_ARGUMENTS and list(case.problems) == list(base):
+            return True
         text = " ".join(case.problems)
         alike = list(map(same_words, case.problems)) == list(map(same_words, base))
         return self._is_theirs(scenario, text, alike, hooks_touch=True) or self._is_theirs(

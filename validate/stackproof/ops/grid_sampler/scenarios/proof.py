@@ -28,7 +28,7 @@ from stackproof.ops.grid_sampler.scenarios.training import spatial_transformer
 from stackproof.ops.grid_sampler.table import DTYPES, SHAPES, Shape
 from stackproof.ops.grid_sampler.tensors import EXPANDED_GRAD_OUTPUT, LAYOUTS, ODD_OFFSET, SamplerTensors
 from stackproof.ops.grid_sampler.values import random_tensors
-from stackproof.ops.scenarios import DETERMINISTIC, HostCase, Scenario
+from stackproof.ops.scenarios import BAD_ARGUMENTS, DETERMINISTIC, HostCase, Scenario
 
 _MATRIX = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "empty batch", "no channels")
 # On little, since every access of the kernels is watched; the second with channels enough to divide their work.
@@ -121,7 +121,7 @@ class ForwardHostProof(_SamplerHostProof):
 
     def __init__(self, sampler: Sampler) -> None:
         super().__init__(sampler.forward, sampler)
-        self.calls = {"bad arguments": sampler_refusals.forward_refusals, "dirty allocator": _dirty_samples}
+        self.calls = {BAD_ARGUMENTS: sampler_refusals.forward_refusals, "dirty allocator": _dirty_samples}
 
     def judged(self, tensors: SamplerTensors, mode: Mode, case: str) -> CaseResult:
         """The samples."""
@@ -176,7 +176,7 @@ def _one_gradient(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]
 
 
 _BACKWARD_CALLS: dict[str, Calls] = {
-    "bad arguments": sampler_refusals.backward_refusals,
+    BAD_ARGUMENTS: sampler_refusals.backward_refusals,
     "finite differences": sampler_calls.finite_differences,
     "vmap over grad_output": sampler_calls.vmap_over_grad_output,
     "autocast": sampler_calls.autocast,
