@@ -2,6 +2,9 @@
 
 The grammar that finds the anchors reads only the skeleton of a file. Names stand in function bodies too, which hold
 message sends, blocks, address spaces and macros; a flat list of tokens can be read in all of them.
+
+It is for text that may be broken anywhere, so that brackets that do not match are left alone. The Metal front end has
+tokens of its own: those of one preprocessed unit, with the file and line of each, where such a bracket is an error.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from patchstack.tree.cxx_digest import code_tokens
+
 _RUN = 3
 _TOKEN = re.compile(r"\w+|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[^\w\s]")
-_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_PYTHON_COMMENT = re.compile(r"#[^\n]*")
+_COMMENT = re.compile(r"#[^\n]*")
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Piece:
     @property
     def tokens(self) -> tuple[str, ...]:
         """The tokens of its source, comments left out."""
-        comment = _PYTHON_COMMENT if self.path.endswith((".py", ".yaml")) else _C_COMMENT
-        return tuple(_TOKEN.findall(comment.sub(" ", self.text.decode(errors="replace"))))
+        if self.path.endswith((".py", ".yaml")):
+            return tuple(_TOKEN.findall(_COMMENT.sub(" ", self.text.decode(errors="replace"))))
+        return tuple(token.decode(errors="replace") for token in code_tokens(self.text))
 
 
 def gathered(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -38,6 +38,12 @@ def test_an_encoder_taken_outside_the_block_is_found_at_its_line() -> None:
     assert rules(text) == [("encoder-outside-block", 4)]
 
 
+def test_what_is_in_a_raw_string_or_a_branch_that_is_never_compiled_is_no_code() -> None:
+    quoted = 'auto text = R"(" TORCH_CHECK(no) ")"; // "\n'
+    dead = "#if 0\n    TORCH_CHECK(no);\n#endif\n"
+    assert rules(HOST.replace("    [encoder", f"    {quoted}{dead}    [encoder")) == []
+
+
 def dump(name: str, fields: list[tuple[int, str]], size: int) -> str:
     lines = [f"         0 | struct {name}", *(f"{offset:10} |   {text}" for offset, text in fields)]
     return "\n*** Dumping AST Record Layout\n" + "\n".join(lines) + f"\n           | [sizeof={size}, align=4]\n"

@@ -4,6 +4,11 @@ The host function passes its parameters to a kernel as one struct by value. A pr
 must not carry its own idea of the offsets: a field added, dropped, widened or moved in the header has to change what
 is packed, or stop the run. So the header is parsed each time.
 
+The compilers print layouts too (:mod:`stackproof.engines.standin.layouts`), and cannot take this module's place: values
+are packed where no compiler is (a machine with a GPU, the plan of a launch), with template arguments that
+the caller chooses. That both agree is shown: apple-kernels compares this reader, the Metal front end and Apple's
+compiler, field by field.
+
 Understood: plain and templated structs of arithmetic types, enums, fixed arrays (``T x[N]`` and any ``array<T, N>``)
 and other structs of the same text. Methods are skipped; anything else is refused.
 """

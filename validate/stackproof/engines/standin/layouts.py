@@ -2,6 +2,9 @@
 
 Host and kernel include the same header, but not the same compiler reads it: macros, address spaces and vector types can
 make two structs of one text. Both compilers print the layout they use; only structs that a kernel takes are compared.
+
+What is compared is what the compilers did, so it is read from them; the text of a header, which
+:mod:`stackproof.engines.metal.struct_layout` lays out by C's rules, does not tell that.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from patchstack.tree.cxx_mask import code_only
 from stackproof.model import Finding
 
 _QUEUE = re.compile(r"\bdispatch_sync(?:_with_rethrow)?\s*\(")
 _CHECK = re.compile(r"\b(TORCH_CHECK\w*|AT_ERROR|TORCH_INTERNAL_ASSERT\w*)\s*\(")
 _ENCODER = re.compile(r"(?:->|\.)\s*commandEncoder\s*\(\s*\)")
-_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
 def check_queue_rules(path: str, text: str) -> list[Finding]:
@@ -24,7 +24,7 @@ def check_queue_rules(path: str, text: str) -> list[Finding]:
         path: of the file in the tree.
         text: its content.
     """
-    code = _NOISE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    code = code_only(text.encode(errors="replace")).decode(errors="replace")
     blocks = list(_blocks(code))
     return [*_inside(path, code, blocks), *_outside(path, code, blocks)]
 
