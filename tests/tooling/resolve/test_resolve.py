@@ -227,3 +227,22 @@ def test_a_file_that_was_added_with_git_is_taken(resolving: Resolving) -> None:
     done = resolving.goes_on()["resolve"]
     assert (done["not_taken"], list(done["not_learned"])) == ([], ["test_tint_backward"])
     assert "ops/More.h" in resolving.place.files_of("stack/mine")
+
+
+def test_what_else_was_edited_is_for_trees_like_the_new_one(resolving: Resolving) -> None:
+    forget_bases(resolving.folder)
+    rename_anchor(resolving)
+    found = resolving.meets_a_conflict()
+    put_in(resolving, found)
+    worktree = Path(found["worktree"])
+    (worktree / "ops/More.h").write_text("struct More {};\n")
+    resolving.place.git("-C", str(worktree), "add", "ops/More.h")
+    resolving.edit(str(worktree), "CMakeLists.txt", "set(B 2)\n", "set(B 3)\n")
+    done = resolving.goes_on()["resolve"]
+    assert done["not_learned"] == {}
+    assert [said.partition(" where ")[0] for said in done["learned"][1:]] == [
+        "tint_backward: CMakeLists.txt: more edits",
+        "tint_backward: ops/More.h: more edits",
+    ]
+    resolving.require_no_trace()
+    resolving.require_learned()
