@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -246,3 +247,21 @@ def test_what_else_was_edited_is_for_trees_like_the_new_one(resolving: Resolving
     ]
     resolving.require_no_trace()
     resolving.require_learned()
+
+
+@pytest.mark.parametrize("command", ["--continue", "--abort"])
+def test_the_command_may_be_typed_in_the_worktree(resolving: Resolving, command: str) -> None:
+    worktree = _conflict_in_the_notes(resolving)
+    code, out, err = resolving.run("resolve", command, "--json", "--repo", worktree / "docs")
+    assert code == 0, err
+    if command == "--continue":
+        assert json.loads(out)["repository"] == str(resolving.place.path)
+    resolving.require_no_trace()
+
+
+def test_a_damaged_state_is_said_and_cleared_by_abort(resolving: Resolving) -> None:
+    (resolving.place.path / ".git" / "apply-stack" / "resolve.json").write_text('{"aim": 1')
+    code, _, err = resolving.run("resolve", "--continue")
+    assert (code, "the state of the resolve cannot be read" in err, err.count("\n")) == (4, True, 1)
+    resolving.ok("resolve", "--abort")
+    resolving.require_no_trace()
