@@ -47,7 +47,8 @@ class Resolving:
         return json.loads(out)
 
     def run(self, *arguments: Any) -> tuple[int, str, str]:
-        return run(self._capsys, *arguments, "--repo", self.place.path)
+        where = () if "--repo" in arguments else ("--repo", self.place.path)
+        return run(self._capsys, *arguments, *where)
 
     def apply(self, *more: str) -> Any:
         return self.ok("--onto", "main", "--series", self.folder, *more)

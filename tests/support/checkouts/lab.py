@@ -196,8 +196,9 @@ class Checkout:
         return self.try_git("rev-parse", "--verify", "-q", ref or f"refs/heads/{self.branch}").stdout.strip()
 
     def arguments(self, *more: str, onto: str = "main") -> list[str]:
-        """The command line of a run."""
-        return ["--onto", onto, "--repo", str(self.path), "--series", str(self.lab.series), *more]
+        """The command line of a run, with the lab's series unless another one is given."""
+        own = [] if "--series" in more else ["--series", str(self.lab.series)]
+        return ["--onto", onto, "--repo", str(self.path), *own, *more]
 
     def run(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -161,4 +163,105 @@ def test_options_that_a_resolve_cannot_carry_are_refused(resolving: Resolving, o
 
 def test_without_a_conflict_resolve_changes_nothing_about_a_run(resolving: Resolving) -> None:
     assert resolving.apply("--resolve")["resolve"]["worktree"] is None
+    resolving.require_no_trace()
+
+
+def _conflict_in_the_notes(resolving: Resolving) -> Path:
+    """The worktree of a conflict that is answered."""
+    place = resolving.place
+    place.commit("Number", place.replaced(NOTES, "Line 7 of", "Line seven of"))
+    worktree = Path(resolving.meets_a_conflict()["worktree"])
+    lines = (place.path / NOTES).read_text().replace("Line seven of", "The line seven of")
+    (worktree / NOTES).write_text(lines)
+    return worktree
+
+
+def test_hooks_and_line_endings_of_the_user_have_no_say(resolving: Resolving) -> None:
+    place = resolving.place
+    hook = place.path / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch HOOKED\nexit 1\n")
+    hook.chmod(0o755)
+    place.git("config", "core.autocrlf", "true")
+    place.git("config", "core.hooksPath", str(hook.parent))
+    worktree = _conflict_in_the_notes(resolving)
+    assert (worktree / NOTES).read_bytes().count(b"\r") == 0
+    assert (worktree / HOST).read_bytes().count(b"\r") == 0
+    assert not (worktree / "HOOKED").exists()
+    assert resolving.goes_on()["moved"]
+    assert "\r" not in place.git("show", f"stack/mine:{NOTES}")
+
+
+def test_a_branch_that_cannot_be_moved_keeps_the_answer_until_it_can(resolving: Resolving) -> None:
+    place = resolving.place
+    worktree = _conflict_in_the_notes(resolving)
+    place.git("checkout", "-q", "stack/mine")
+    assert "switch --detach" in resolving.refused("resolve", "--continue")
+    assert worktree.is_dir()
+    place.git("checkout", "-q", "main")
+    assert resolving.goes_on()["moved"]
+    resolving.require_no_trace()
+    resolving.require_learned()
+
+
+def test_a_worktree_that_is_gone_is_said_and_aborted(resolving: Resolving) -> None:
+    shutil.rmtree(_conflict_in_the_notes(resolving))
+    assert "the worktree of the resolve is gone" in resolving.refused("resolve", "--continue")
+    resolving.ok("resolve", "--abort")
+    resolving.require_no_trace()
+
+
+def test_what_no_series_can_say_is_refused_and_the_worktree_waits(resolving: Resolving) -> None:
+    worktree = _conflict_in_the_notes(resolving)
+    (worktree / "CMakeLists.txt").unlink()
+    assert "no edit takes a whole file away" in resolving.refused("resolve", "--continue")
+    resolving.place.git("-C", str(worktree), "checkout", "-q", "HEAD", "--", "CMakeLists.txt")
+    (worktree / "stray.txt").write_text("Mine.\n")
+    assert resolving.goes_on()["resolve"]["not_taken"] == ["stray.txt"]
+    assert "stray.txt" not in resolving.place.files_of("stack/mine")
+
+
+def test_a_file_that_was_added_with_git_is_taken(resolving: Resolving) -> None:
+    worktree = _conflict_in_the_notes(resolving)
+    (worktree / "ops/More.h").write_text("struct More {};\n")
+    resolving.place.git("-C", str(worktree), "add", "ops/More.h")
+    done = resolving.goes_on()["resolve"]
+    assert (done["not_taken"], list(done["not_learned"])) == ([], ["test_tint_backward"])
+    assert "ops/More.h" in resolving.place.files_of("stack/mine")
+
+
+def test_what_else_was_edited_is_for_trees_like_the_new_one(resolving: Resolving) -> None:
+    forget_bases(resolving.folder)
+    rename_anchor(resolving)
+    found = resolving.meets_a_conflict()
+    put_in(resolving, found)
+    worktree = Path(found["worktree"])
+    (worktree / "ops/More.h").write_text("struct More {};\n")
+    resolving.place.git("-C", str(worktree), "add", "ops/More.h")
+    resolving.edit(str(worktree), "CMakeLists.txt", "set(B 2)\n", "set(B 3)\n")
+    done = resolving.goes_on()["resolve"]
+    assert done["not_learned"] == {}
+    assert [said.partition(" where ")[0] for said in done["learned"][1:]] == [
+        "tint_backward: CMakeLists.txt: more edits",
+        "tint_backward: ops/More.h: more edits",
+    ]
+    resolving.require_no_trace()
+    resolving.require_learned()
+
+
+@pytest.mark.parametrize("command", ["--continue", "--abort"])
+def test_the_command_may_be_typed_in_the_worktree(resolving: Resolving, command: str) -> None:
+    worktree = _conflict_in_the_notes(resolving)
+    code, out, err = resolving.run("resolve", command, "--json", "--repo", worktree / "docs")
+    assert code == 0, err
+    if command == "--continue":
+        assert json.loads(out)["repository"] == str(resolving.place.path)
+    resolving.require_no_trace()
+
+
+def test_a_damaged_state_is_said_and_cleared_by_abort(resolving: Resolving) -> None:
+    (resolving.place.path / ".git" / "apply-stack" / "resolve.json").write_text('{"aim": 1')
+    code, _, err = resolving.run("resolve", "--continue")
+    assert (code, "the state of the resolve cannot be read" in err, err.count("\n")) == (4, True, 1)
+    resolving.ok("resolve", "--abort")
     resolving.require_no_trace()

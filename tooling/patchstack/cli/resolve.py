@@ -14,7 +14,7 @@ from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.report import RunReport, as_json, lines
 from patchstack.confine.policy import tree_code as allowed
-from patchstack.errors import UsageError
+from patchstack.errors import TreeError, UsageError
 from patchstack.resolve import run
 from patchstack.resolve.model import Aim
 from patchstack.resolve.state import StateFile
@@ -39,6 +39,7 @@ def resolve(
     if goes_on == gives_up:
         raise UsageError("what is to become of it?", expected="one of --continue and --abort")
     path, notes = locate(repo, reference)
+    path = _outside(path)
     with allowed(allowed=tree_code), as_reference(path, reference), Repository.open(path) as repository:
         if gives_up:
             state = run.abort(repository)
@@ -51,6 +52,19 @@ def resolve(
         report = _report(repository, aim, run.go_on(repository), notes)
         print_lines([json.dumps(as_json(report), indent=2)] if as_json_ else map(coloured, lines(report)))
     sys.exit(int(report.exit_code))
+
+
+def _outside(path: Path) -> Path:
+    """The checkout, where the command was typed in the worktree of the resolve, which is about to go away."""
+    with Repository.open(path) as repository:
+        try:
+            state = StateFile(repository).read()
+        except TreeError:  # said, or cleared away, by what comes next
+            return path
+        if state is None or repository.root.resolve() != state.folder.resolve():
+            return path
+        first = repository.text("worktree", "list", "--porcelain").partition("\n")[0]
+        return Path(first.removeprefix("worktree "))
 
 
 def _report(repository: Repository, aim: Aim, step: run.Step, notes: tuple[str, ...]) -> RunReport:

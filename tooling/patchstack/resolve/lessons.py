@@ -88,6 +88,8 @@ def lessons(topic: Topic, only_new: Sequence[UpstreamMarker], only_old: Sequence
     tree, failing = topic.failing()
     current = tree.read(topic.path)
     if not failing or current is None:
+        for new in only_new[:1]:
+            yield _more(topic, tuple(_choices(tree, topic)), new)
         return
     changes = changed_lines(tree.repository, current, topic.wanted)
     state = State(split_lines(current), split_lines(topic.wanted), changes, 0)
@@ -95,7 +97,7 @@ def lessons(topic: Topic, only_new: Sequence[UpstreamMarker], only_old: Sequence
         yield known
     if len(failing) == 1 and isinstance(failing[0], ApplyDiff):
         yield _diff(topic, failing[0], diff_choice(tree, topic.path, state, state.after(state.left)))
-    choices = list(choose(tree, FileChange(topic.path, current, topic.wanted), changes))
+    choices = list(_choices(tree, topic))
     for new in only_new[:1]:
         if len(choices) == len(failing) == 1 and _is_text_for(choices[0].edit, failing[0]):
             yield _text(topic, failing[0], choices[0], new)
@@ -192,6 +194,24 @@ def _diff(topic: Topic, edit: ApplyDiff, choice: Choice) -> Lesson:
         add_diff(entry, composer.written_diff(topic.change.id, choice.edit))
 
     return Lesson(f"{topic.path}: one more diff, for trees that lack the lines of the others", write)
+
+
+def _choices(tree: Tree, topic: Topic) -> Iterator[Choice]:
+    """Edits that make of a file, which may be new, what was resolved."""
+    current = tree.read(topic.path)
+    changes = changed_lines(tree.repository, current, topic.wanted) if current is not None else []
+    return choose(tree, FileChange(topic.path, current, topic.wanted), changes)
+
+
+def _more(topic: Topic, choices: Sequence[Choice], marker: UpstreamMarker) -> Lesson:
+    """Edits beside those that the change has, for trees like the new one."""
+
+    def write(composer: Composer) -> None:
+        for entry in composer.add_edits(topic.change.id, choices):
+            add_condition(entry, marker, _NEW)
+
+    kinds = ", ".join(choice.edit.kind for choice in choices)
+    return Lesson(f"{topic.path}: more edits where {marker} ({kinds})", write)
 
 
 def _is_text_for(new: Edit, edit: Edit) -> bool:
