@@ -28,12 +28,12 @@ from patchstack.reference import build_reference
 from patchstack.tree.c_shim import header_path
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from patchstack.tree.torchgen_run import generate_c_shims
-from stackproof.gates.c_shim.gate import CShimGate
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
 from stackproof.gates.common.functions import FUNCTIONS_PATH
-from stackproof.gates.fc_window.gate import FcWindowGate
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
 from stackproof.model import GateContext
 
-GATES = {"fc-window": FcWindowGate, "c-shim": CShimGate}
+GATES = {spec.name: spec for spec in (FC_WINDOW, C_SHIM)}
 RELEASES = ("2.6", "2.11", "2.13")
 
 
@@ -90,7 +90,8 @@ def _measure(gate: str, lab: Path, one: Range) -> tuple[float, float, float, str
 def _child(gate: str, repo: str, base: str, head: str) -> None:
     with tempfile.TemporaryDirectory() as cache:
         context = GateContext(Repository.open(Path(repo)), GitCommitHash(base), GitCommitHash(head), Path(cache))
-        result = GATES[gate]().run(context)
+        spec = GATES[gate]
+        result = spec.judge(context, spec.options())
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
     mebibytes = max(one.ru_maxrss for one in usage) / unit

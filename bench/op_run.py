@@ -18,7 +18,7 @@ from patchstack.cache import cache_dir
 from patchstack.reference import build_reference
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from stackproof.engines.standin.stack import OPERATIONS, HostFile
-from stackproof.gates.op_run.gate import OpRunGate
+from stackproof.gates.op_run.spec import SPEC as OP_RUN
 from stackproof.model import GateContext, GateResult
 
 _COLUMNS = ("file", "ops", "cases", "dtypes", "worst error", "failures by rule", "verdict", "s")
@@ -55,8 +55,8 @@ def _judged(repository: Repository, path: str, kinds: Sequence[str] | None) -> G
     head = repository.resolve_commit("HEAD")
     assert head is not None
     base = _without(repository, path)
-    options = {"kinds": kinds} if kinds else {}
-    return OpRunGate().run(GateContext(repository, base, head, cache_dir(), options=options))
+    context = GateContext(repository, base, head, cache_dir())
+    return OP_RUN.judge(context, OP_RUN.options(kinds=tuple(kinds or ())))
 
 
 def _without(repository: Repository, path: str) -> GitCommitHash:

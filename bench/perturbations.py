@@ -32,8 +32,9 @@ from perturbations import KINDS, Kind, judge, perturbed
 from perturbations.kinds import Edited
 from perturbations.verdict import files_of
 from stackproof.engines.metal.rules import CONSTANT_DATA
+from stackproof.gates.spec import Spec
 from stackproof.gates.table import GATES
-from stackproof.model import Gate, GateContext, Verdict
+from stackproof.model import GateContext, Verdict
 
 _FOLDER = "aten/src/ATen/native"
 _READS = {"metal-check": (".metal", ".h"), "host-check": (".metal", ".h", ".mm")}
@@ -63,7 +64,7 @@ class Compiler:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._gates: list[Gate] = [entry.load() for entry in GATES if entry.name in _READS]
+        self._gates = [spec for spec in GATES if spec.name in _READS]
 
     def failures(self, repository: Repository, base: GitCommitHash, head: GitCommitHash) -> list[str]:
         """What does not compile of a commit's changes."""
@@ -80,8 +81,8 @@ class Compiler:
         return found
 
 
-def _failures(gate: Gate, context: GateContext) -> Iterable[str]:
-    result = gate.run(context)
+def _failures(gate: Spec, context: GateContext) -> Iterable[str]:
+    result = gate.judge(context, gate.options())
     if result.verdict is Verdict.FAILED:
         # Upstream's own kernels break this rule, and an edit of one has it told of the edit.
         failing = [one for one in result.findings if one.fails and one.rule != CONSTANT_DATA]

@@ -17,9 +17,9 @@ def texts(old: str = "", new: str = "") -> dict[str, str]:
     return {**found, "GridSampler.metal": instantiated(found["GridSampler.metal"], dtype="float", op=OP)}
 
 
-def context_of(repository: Repository, base: str, head: str, **options: object) -> GateContext:
+def context_of(repository: Repository, base: str, head: str) -> GateContext:
     """What the gate is asked about two commits."""
     names = [repository.resolve_commit(name) for name in (base, head)]
     assert names[0]
     assert names[1]
-    return GateContext(repository, names[0], names[1], cache_dir(), jobs=1, options={"ops": [OP], **options})
+    return GateContext(repository, names[0], names[1], cache_dir(), jobs=1)

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gate_contexts import run_gate
 from patchstack.tree.git import GitCommitHash, Repository
 from references import require_reference
 from stackproof.gates.common.functions import FUNCTIONS_PATH
-from stackproof.gates.fc_window.gate import FcWindowGate
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
 from stackproof.model import Finding, GateContext, GateResult
 
 UTC = datetime.timezone.utc
@@ -69,14 +70,14 @@ class TreeRepository:
         """Point a branch at a commit."""
         self.git("update-ref", f"refs/heads/{name}", commit)
 
-    def context(self, base: str, head: str, **options: Any) -> GateContext:
+    def context(self, base: str, head: str) -> GateContext:
         """What a gate is given to judge a range."""
         cache = Path(tempfile.mkdtemp(dir=self.path))
-        return GateContext(self.repository, GitCommitHash(base), GitCommitHash(head), cache, options=options)
+        return GateContext(self.repository, GitCommitHash(base), GitCommitHash(head), cache)
 
     def judge(self, base: str, head: str, **options: Any) -> GateResult:
         """The result of the gate ``fc-window``."""
-        return FcWindowGate().run(self.context(base, head, **options))
+        return run_gate(FC_WINDOW, self.context(base, head), **options)
 
 
 def functions(*schemas: str, extra: Mapping[str, str] | None = None) -> str:

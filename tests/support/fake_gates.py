@@ -7,14 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from patchstack.confine.command import run_confined
 from stackproof.engines.pool.tasks import run_tasks
-from stackproof.gates.spec import GateEntry
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.common.options import KindsOptions
+from stackproof.gates.metal_run import spec as metal_run
+from stackproof.gates.spec import Spec
+from stackproof.gates.test_mps import spec as test_mps
+from stackproof.model import Finding, Gate, GateContext, GateResult, Verdict
 
 PIDS = "FAKE_GATE_PIDS"  # names the file that the spawning gate writes its children's numbers to
 
@@ -23,9 +27,27 @@ _DEAF = "import signal; [signal.signal(number, signal.SIG_IGN) for number in (si
 _STUBBORN = f"{_DEAF}; {_SLEEP}"
 
 
-class _Fake:
-    summary = "fake"
+@dataclass(frozen=True)
+class Options(metal_run.Options, KindsOptions, test_mps.Options):
+    """What gates may be asked for, to tell what came of it."""
 
+
+@dataclass(frozen=True)
+class Fake(Spec):
+    """A gate of one of the classes below, found as real ones are.
+
+    Attributes:
+        kind: name of the class.
+    """
+
+    kind: str = ""
+
+    def load(self) -> Gate:
+        gate: Gate = globals()[self.kind](self.name)
+        return gate
+
+
+class _Fake:
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -33,44 +55,44 @@ class _Fake:
 class Passing(_Fake):
     """Passes, and tells what it was asked."""
 
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         context.progress(1, 2, "half way")
-        asked = {"base": context.base, "head": context.head, "options": dict(context.options)}
+        asked = {"base": context.base, "head": context.head, "options": asdict(options)}
         return GateResult(self.name, Verdict.PASSED, cases=3, worst_error=0.5, details=asked, limits=["the moon"])
 
 
 class Failing(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         finding = Finding("bad", "a/b.metal", 7, "race")
         return GateResult(self.name, Verdict.FAILED, cases=3, failed=1, findings=[finding])
 
 
 class NotRun(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         return GateResult(self.name, Verdict.NOT_RUN, reason="needs macOS")
 
 
 class FailingOnHead(_Fake):
     """Fails on a commit whose tree has a file ``bad``."""
 
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         bad = context.repository.read_object(f"{context.head}:bad") is not None
         return GateResult(self.name, Verdict.FAILED if bad else Verdict.PASSED, cases=1, failed=int(bad))
 
 
 class Raising(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         print("what a gate prints is not for the terminal")
         raise RuntimeError("something\nunforeseen")
 
 
 class Unsendable(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         return GateResult(self.name, Verdict.PASSED, cases=1, details={"function": lambda: None})
 
 
 class Crashing(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         print("last words", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
         raise AssertionError("still here")
@@ -79,7 +101,7 @@ class Crashing(_Fake):
 class Spawning(_Fake):
     """Starts children of every kind, and never ends by itself."""
 
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         children = [
             subprocess.Popen([sys.executable, "-c", _SLEEP]),
             subprocess.Popen([sys.executable, "-c", _STUBBORN]),
@@ -100,7 +122,7 @@ def _origin(package: str) -> str:
 class Pooled(_Fake):
     """Tells where worker processes import packages from."""
 
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         found = dict(run_tasks(["torch", "torchgen"], _origin, jobs=1))
         return GateResult(self.name, Verdict.PASSED, cases=2, details=found)
 
@@ -108,7 +130,7 @@ class Pooled(_Fake):
 class ConfinedCode(_Fake):
     """Runs a program as if it were the tree's."""
 
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         done = run_confined("code of a test", Path(__file__).with_name("nothing.py"), [], readable=[], timeout=60)
         return GateResult(self.name, Verdict.PASSED, cases=1, details={"status": done.status})
 
@@ -128,7 +150,7 @@ def _refuse() -> Unloadable:
 
 
 class Unstartable(_Fake):
-    def run(self, context: GateContext) -> GateResult:
+    def run(self, context: GateContext, options: Any) -> GateResult:
         answers = list(run_tasks([1], Unloadable(), jobs=1))
         return GateResult(self.name, Verdict.FAILED, cases=1, failed=len(answers))
 
@@ -138,18 +160,9 @@ def needs_a_package(name: str) -> object:
     raise ModuleNotFoundError("No module named 'nonsense'", name="nonsense.inner")
 
 
-def _factory(kind: str, name: str) -> str:
-    maker = f"make_{kind}_{name}".replace("-", "_")
-    globals()[maker] = lambda: globals()[kind](name)
-    return f"fake_gates:{maker}"
-
-
-def entry(kind: str, name: str) -> GateEntry:
-    """A gate of one of the classes above, found as real ones are.
-
-    The names that tests use are made on import, so that the other process has them too.
-    """
-    return GateEntry(name, "fake", _factory(kind, name))
+def entry(kind: str, name: str) -> Fake:
+    """The spec of a gate of one of the classes above."""
+    return Fake(__name__, name, "fake", Options, kind=kind)
 
 
 THREE = (entry("Passing", "one"), entry("Failing", "two"), entry("NotRun", "three"))

@@ -1,31 +1,29 @@
-"""Gates that report launches, as those that execute kernels do; processes import them from here."""
+"""Gates that report launches, as those that execute kernels do; processes import their class from here."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
-from stackproof.gates.spec import GateEntry
+from stackproof.gates.spec import Spec
 from stackproof.launches import DETAIL, NOT_COUNTED, Launches, looked_at
-from stackproof.model import GateContext, GateResult, Verdict
+from stackproof.model import Gate, GateContext, GateResult, Verdict
 
 
-class _Launching:
-    """Passes with these launches, named as a gate that executes kernels."""
+@dataclass(frozen=True)
+class Launching(Spec):
+    """A gate that passes with these launches, named as one that executes kernels; without any it is not run."""
 
-    summary = "fake"
+    details: dict[str, Any] = field(default_factory=dict)
 
-    def __init__(self, name: str, details: dict[str, Any]) -> None:
-        self.name = name
-        self._details = details
+    def load(self) -> Gate:
+        return self
 
-    def run(self, context: GateContext) -> GateResult:
-        return GateResult(self.name, Verdict.PASSED, cases=1, details=self._details)
-
-
-class _NotRun(_Launching):
-    def run(self, context: GateContext) -> GateResult:
-        return GateResult(self.name, Verdict.NOT_RUN, reason="no proof exists for tint", limits=["the moon"])
+    def run(self, context: GateContext, options: Any) -> GateResult:
+        if not self.details:
+            return GateResult(self.name, Verdict.NOT_RUN, reason="no proof exists for tint", limits=["the moon"])
+        return GateResult(self.name, Verdict.PASSED, cases=1, details=self.details)
 
 
 def _counted(*kernels: str) -> dict[str, Any]:
@@ -33,30 +31,10 @@ def _counted(*kernels: str) -> dict[str, Any]:
     return {DETAIL: looked_at(launches, ["tint_float", "tint_half"], ["tint"])}
 
 
-def none() -> object:
-    return _NotRun("metal-run", {})
+def _gate(name: str, details: dict[str, Any]) -> Launching:
+    return Launching(__name__, name, "fake", details=details)
 
 
-def nothing() -> object:
-    return _Launching("host-run", _counted())
-
-
-def half() -> object:
-    return _Launching("host-run", _counted("tint_half"))
-
-
-def all_of_them() -> object:
-    return _Launching("test-mps", _counted("tint_float", "tint_half"))
-
-
-def on_a_real_device() -> object:
-    return _Launching("test-mps", {DETAIL: NOT_COUNTED})
-
-
-def entry(maker: str, name: str) -> GateEntry:
-    """The gate that a function above makes."""
-    return GateEntry(name, "fake", f"launching_gates:{maker}")
-
-
-NONE, NOTHING, HALF = entry("none", "metal-run"), entry("nothing", "host-run"), entry("half", "host-run")
-ALL, REAL = entry("all_of_them", "test-mps"), entry("on_a_real_device", "test-mps")
+NONE, NOTHING = _gate("metal-run", {}), _gate("host-run", _counted())
+HALF, ALL = _gate("host-run", _counted("tint_half")), _gate("test-mps", _counted("tint_float", "tint_half"))
+REAL = _gate("test-mps", {DETAIL: NOT_COUNTED})

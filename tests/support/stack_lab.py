@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gate_contexts import run_gate
 from patchstack.cache import cache_dir
 from patchstack.cli import Request, run
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from references import require_reference
 from stackproof.engines.kernels import Kernels
 from stackproof.engines.metal import RunMode, compile_library
-from stackproof.model import Gate, GateContext, GateResult
+from stackproof.gates.spec import Spec
+from stackproof.model import GateContext, GateResult
 from stackproof.ops import proof_for
 from stackproof.ops.sources import OpSource, written_source
 
@@ -78,11 +80,10 @@ class StackLab:
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {path}"
         return self.changed({path: text.replace(old, new)})
 
-    def judge(self, gate: Gate, head: GitCommitHash | None = None, **options: Any) -> GateResult:
+    def judge(self, spec: Spec, head: GitCommitHash | None = None, **options: Any) -> GateResult:
         """Run a gate on a commit, the stack's tip by default."""
         settings = {"ops": [OP], **options}
-        context = GateContext(self.repository, self.base, head or self.head, cache_dir(), options=settings)
-        return gate.run(context)
+        return run_gate(spec, GateContext(self.repository, self.base, head or self.head, cache_dir()), **settings)
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ def gates_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def that_keep(*what: Keeps) -> tuple[str, ...]:
-    return tuple(entry.name for entry in GATES if entry.keeps in what)
+    return tuple(spec.name for spec in GATES if spec.keeps in what)
 
 
 def test_a_cache_that_is_mounted_noexec_is_the_cause_and_no_kernel_is_charged(lab: StackLab, tmp_path: Path) -> None:

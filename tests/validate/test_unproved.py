@@ -18,8 +18,8 @@ from stackproof import cli
 from stackproof.cli import prove
 from stackproof.engines.errors import ToolchainError
 from stackproof.engines.metal.toolchain import find_toolchain
-from stackproof.gates.spec import GateEntry
-from stackproof.gates.table import EXECUTING, GATES
+from stackproof.gates.spec import Spec
+from stackproof.gates.table import GATES, PROVING
 
 SOURCE = "aten/src/ATen/native/mps/kernels/Tint.metal"
 KERNELS = """\
@@ -61,7 +61,7 @@ def compiler() -> None:
 
 
 def invoked(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: Sequence[GateEntry], *arguments: str
+    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: Sequence[Spec], *arguments: str
 ) -> tuple[int, str]:
     monkeypatch.setattr(prove, "GATES", tuple(gates))
     result = CliRunner().invoke(cli.command, ["--repo", str(repository), *arguments])
@@ -79,7 +79,7 @@ def invoked(
     ids=["not run", "passed without a launch", "one of two"],
 )
 def test_kernels_that_no_gate_launched_are_named_with_exit_code_5(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: list[GateEntry], missing: str
+    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Spec], missing: str
 ) -> None:
     code, output = invoked(repository, monkeypatch, gates)
     assert code == 5
@@ -93,7 +93,7 @@ def test_kernels_that_no_gate_launched_are_named_with_exit_code_5(
     "gates", [[NONE, HALF, ALL], [NONE, ALL], [NONE, REAL], [PASSING]], ids=["two", "tests alone", "uncounted", "other"]
 )
 def test_a_run_passes_where_every_kernel_was_launched_or_no_gate_was_to_launch_any(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: list[GateEntry]
+    repository: Path, monkeypatch: pytest.MonkeyPatch, gates: list[Spec]
 ) -> None:
     code, output = invoked(repository, monkeypatch, gates)
     assert code == 0
@@ -178,4 +178,5 @@ def test_a_required_gate_that_could_not_run_is_named_with_its_reason(
 
 
 def test_the_gates_that_execute_kernels_are_gates() -> None:
-    assert {entry.name for entry in GATES} > EXECUTING
+    assert {"metal-run", "host-run", "op-run", "test-mps"} == PROVING
+    assert {spec.name for spec in GATES} > PROVING

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
+from gate_contexts import run_gate
 from patchstack.cache import cache_dir
 from patchstack.cli import Request, run
 from patchstack.tree.git import Repository
 from shared_inputs import upstream_tree
-from stackproof.gates.host_check.gate import HostCheckGate
-from stackproof.gates.host_run.gate import HostRunGate
-from stackproof.gates.metal_check.gate import MetalCheckGate
-from stackproof.gates.metal_run.gate import MetalRunGate
+from stackproof.gates.host_check.spec import SPEC as HOST_CHECK
+from stackproof.gates.host_run.spec import SPEC as HOST_RUN
+from stackproof.gates.metal_check.spec import SPEC as METAL_CHECK
+from stackproof.gates.metal_run.spec import SPEC as METAL_RUN
+from stackproof.gates.spec import Spec
 from stackproof.model import GateContext, GateResult, Verdict
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.slow, pytest.mark.needs_reference]
@@ -42,17 +44,17 @@ def tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return stack_on(tmp_path_factory, request.param)
 
 
-def judged(tree: Path, gate: Any, **options: Any) -> GateResult:
+def judged(tree: Path, spec: Spec, **options: Any) -> GateResult:
     with Repository.open(tree) as repository:
         base, head = (repository.commit(name).hash for name in ("main", "stack/grid_sampler"))
-        return gate.run(GateContext(repository, base, head, cache_dir(), options=options))
+        return run_gate(spec, GateContext(repository, base, head, cache_dir()), **options)
 
 
 def failing(result: GateResult) -> list[str]:
     return [finding.message for finding in result.findings if finding.fails]
 
 
-@pytest.mark.parametrize("gate", [MetalCheckGate(), HostCheckGate()], ids=lambda gate: gate.name)
+@pytest.mark.parametrize("gate", [METAL_CHECK, HOST_CHECK], ids=lambda gate: gate.name)
 def test_the_static_gates_find_nothing_of_the_bases(tree: Path, gate: Any) -> None:
     result = judged(tree, gate)
     assert (failing(result), result.verdict) == ([], Verdict.PASSED)
@@ -67,7 +69,7 @@ def test_a_forward_that_replaces_upstreams_is_compared_where_upstreams_survives(
         "run_modes": ["plain"],
         "match": "as before the stack, one row; bilinear, re",
     }
-    result = judged(tree, MetalRunGate(), **options)
+    result = judged(tree, METAL_RUN, **options)
     assert (failing(result), result.verdict, result.failed) == ([], Verdict.PASSED, 0)
     rules = [finding.rule for finding in result.findings]
     assert rules.count("not-compared") == 3  # with align_corners upstream's divides by zero, in each of three dtypes
@@ -78,7 +80,7 @@ def test_the_bases_own_forward_fails_no_scenario_of_the_stacks_backward(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     tree = stack_on(tmp_path_factory, "2026-05-both")
-    result = judged(tree, HostRunGate(), ops=["grid_sampler_3d_backward"], kinds=["values"])
+    result = judged(tree, HOST_RUN, ops=["grid_sampler_3d_backward"], kinds=["values"])
     assert (failing(result), result.verdict) == ([], Verdict.PASSED)
     notes = {finding.rule for finding in result.findings}
     # The stack puts a hook into the host function; the kernels behind it are upstream's, and so are their sums.

@@ -13,7 +13,7 @@ import pytest
 
 from bare_environments import ROOT, Bare, bare_environment, build_wheel
 from references import clone_of
-from stackproof.gates.spec import GateEntry
+from stackproof.gates.spec import Spec
 from stackproof.gates.table import GATES
 
 EVERYTHING = ("torch", "numpy", "ziglang", "expecttest", "clang-format", "ruff", "lief", "llvmlite")
@@ -62,7 +62,7 @@ def test_help_needs_nothing_but_the_installation(bare: Bare, program: str, tmp_p
 
 def test_the_list_has_every_gate(bare: Bare, tmp_path: Path) -> None:
     done = bare.run("validate-stack", "--list", cwd=tmp_path, cache=tmp_path / "cache")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [entry.name for entry in GATES]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [spec.name for spec in GATES]
 
 
 def test_without_torch_what_can_run_runs_and_the_rest_says_what_to_type(bare: Bare, checkout: Path) -> None:
@@ -175,10 +175,15 @@ def test_a_subcommand_without_its_package_is_one_sentence(bare: Bare, tmp_path: 
     assert "(next: pip install 'lief>=0.16')" in done.stderr
 
 
-@pytest.mark.parametrize("entry", GATES, ids=lambda entry: entry.name)
-def test_a_gate_declares_every_package_that_its_modules_import(entry: GateEntry) -> None:
-    imported = _imported_by(entry.factory.partition(":")[0])
-    assert imported - _ALWAYS_THERE - _WITH_TORCH <= set(entry.needs)
+@pytest.mark.parametrize("spec", GATES, ids=lambda spec: spec.name)
+def test_a_gate_declares_every_package_that_its_modules_import(spec: Spec) -> None:
+    imported = _imported_by(spec.load().__name__)  # type: ignore[attr-defined]
+    assert imported - _ALWAYS_THERE - _WITH_TORCH <= set(spec.needs)
+
+
+@pytest.mark.parametrize("spec", GATES, ids=lambda spec: spec.name)
+def test_what_is_known_of_a_gate_is_known_without_its_packages(spec: Spec) -> None:
+    assert _imported_by(spec.module) <= _ALWAYS_THERE
 
 
 def test_the_command_itself_imports_nothing_that_an_installation_may_lack() -> None:

@@ -91,7 +91,6 @@ class GateContext:
         cache: folder for compiled objects and the like, outside the repository; may be emptied at any time.
         jobs: how many processes the gate may run at once.
         progress: called with (done, total, what); does nothing when nobody looks.
-        options: the gate's own command-line options by name.
     """
 
     repository: Repository
@@ -100,18 +99,16 @@ class GateContext:
     cache: Path
     jobs: int = 2
     progress: Callable[[int, int, str], None] = lambda done, total, what: None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Gate(Protocol):
-    """One kind of proof, with the name that is typed after ``--only`` and one line for ``--list``."""
+    """One kind of proof: the module ``gate.py`` of its folder."""
 
-    @property
-    def name(self) -> str: ...
+    def run(self, context: GateContext, options: Any, /) -> GateResult:
+        """Judge ``context.head`` against ``context.base``; never raises for a bad tree, that is a finding.
 
-    @property
-    def summary(self) -> str: ...
-
-    def run(self, context: GateContext) -> GateResult:
-        """Judge ``context.head`` against ``context.base``; never raises for a bad tree, that is a finding."""
+        Args:
+            context: what to judge.
+            options: of the type that the gate's spec names.
+        """
         ...

@@ -12,15 +12,16 @@ from skips import cannot
 from stack_lab import applied
 from stackproof.engines.errors import ToolchainError
 from stackproof.engines.standin.clang import find_clang
-from stackproof.gates.c_shim.gate import CShimGate
-from stackproof.gates.host_check.gate import HostCheckGate
-from stackproof.model import Gate, Verdict
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
+from stackproof.gates.host_check.spec import SPEC as HOST_CHECK
+from stackproof.gates.spec import Spec
+from stackproof.model import Verdict
 
 
 @pytest.mark.needs_reference
-@pytest.mark.parametrize("gate", [CShimGate(), HostCheckGate()], ids=lambda gate: gate.name)
+@pytest.mark.parametrize("gate", [C_SHIM, HOST_CHECK], ids=lambda gate: gate.name)
 def test_a_gate_that_needs_torchgen_is_not_run_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Spec
 ) -> None:
     try:
         find_clang()

@@ -25,7 +25,7 @@ from stack_lab import applied
 from stackproof.engines.pool import processes
 from stackproof.engines.pool.last_words import say
 from stackproof.engines.pool.tasks import Died, run_tasks
-from stackproof.gates.host_run.gate import HostRunGate
+from stackproof.gates.host_run.spec import SPEC as HOST_RUN
 from stackproof.gates.test_mps.child import TEST_FILE, Chunk, ChunkResult, MpsTests
 from stackproof.model import Verdict
 
@@ -260,7 +260,7 @@ def test_a_header_of_the_stack_that_attacks_when_it_is_loaded_fails_its_gate(
         header = "aten/src/ATen/native/mps/kernels/GridSampler.h"
         attack = f"#if defined(__OBJC__)\n{native(world)}\n#endif\n"
         head = lab.changed({header: lab.text(header) + attack})
-        result = lab.judge(HostRunGate(), head, kinds=["autocast"])
+        result = lab.judge(HOST_RUN, head, kinds=["autocast"])
     assert result.verdict is Verdict.FAILED
     assert {finding.message.rpartition(": ")[2] for finding in result.findings if finding.fails} == {"exit status 100"}
     assert world.untouched

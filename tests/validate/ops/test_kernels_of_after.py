@@ -18,7 +18,8 @@ from stack_lab import METAL_FILE, StackLab, sampler_kernels, sampler_source
 from stackproof.engines.kernels import Kernels
 from stackproof.engines.metal import ALL_DETECTORS
 from stackproof.engines.pool.tasks import Died, run_tasks
-from stackproof.gates.metal_run.worker import PLAIN, Setup, Task
+from stackproof.gates.metal_run.spec import PLAIN
+from stackproof.gates.metal_run.worker import Setup, Task
 from stackproof.ops import WorkUnit
 from stackproof.ops.grid_sampler.checks import ExpectedSamples
 from stackproof.ops.grid_sampler.families.upstream import forward_kernel, sums_in_float

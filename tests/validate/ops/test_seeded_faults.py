@@ -10,7 +10,8 @@ import pytest
 from overlay_kernels import changed_source, sampler_proof, source_before
 from patchstack.cache import cache_dir
 from stackproof.engines.pool.tasks import Died, run_tasks
-from stackproof.gates.metal_run.worker import PLAIN, Done, Setup, Task
+from stackproof.gates.metal_run.spec import PLAIN
+from stackproof.gates.metal_run.worker import Done, Setup, Task
 from stackproof.ops import WorkUnit
 
 FORWARD_3D, BACKWARD_2D, BACKWARD_3D = "grid_sampler_3d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"

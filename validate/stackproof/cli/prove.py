@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -25,8 +24,9 @@ from patchstack.errors import UsageError
 from patchstack.series import load_series
 from patchstack.tree.git import GitCommitHash, Repository
 from stackproof.cli.environment import describe_environment
+from stackproof.cli.gate_options import listed, options_of, typed_words
 from stackproof.gates.common.errors import MALFORMED_RULE
-from stackproof.gates.spec import GateEntry
+from stackproof.gates.spec import Spec
 from stackproof.gates.table import GATES
 from stackproof.model import GateResult, Verdict
 from stackproof.report import CommitReport, ReportFiles, RunReport
@@ -45,64 +45,45 @@ EXIT_INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Of which parts of the gates the command line asks for; all of them where it names none.
+class Request:
+    """What the command line asks for.
 
     Attributes:
-        ops: operators; those of the stack's changes otherwise.
-        match: what the names of batches have, of metal-run and apple-kernels.
-        small: the small table of cases only, of metal-run.
-        run_modes: of metal-run.
-        kinds: of scenarios, of host-run.
-        patterns: what the names of tests have, of test-mps.
+        options: what was given for the options of gates, by name.
     """
-
-    ops: tuple[str, ...] = ()
-    match: str = ""
-    small: bool = False
-    run_modes: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-
-    def options(self) -> dict[str, Any]:
-        """As the gates take them."""
-        return {name: value for name, value in vars(self).items() if value}
-
-    def typed(self) -> list[str]:
-        """As words of a command."""
-        named = {
-            "--ops": ",".join(self.ops),
-            "--match": shlex.quote(self.match) if self.match else "",
-            "--run-modes": shlex.quote(",".join(self.run_modes)) if self.run_modes else "",
-            "--kinds": shlex.quote(",".join(self.kinds)) if self.kinds else "",
-            "--tests": shlex.quote(",".join(self.patterns)) if self.patterns else "",
-        }
-        words = [word for option, value in named.items() if value for word in (option, value)]
-        return [*words, *(["--small"] if self.small else [])]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for."""
 
     repo: Path | None = None
     reference: str | None = None
     series: str | None = None
     base: str | None = None
     head: str | None = None
-    onto: str | None = None
     each_commit: bool = False
     only: tuple[str, ...] = ()
     require: tuple[str, ...] = ()
     files: ReportFiles = field(default_factory=ReportFiles)
     jobs: int = 2
-    today: datetime.date | None = None
     dry_run: bool = False
     verbose: bool = False
     github: bool = False
-    device: str | None = None
     tree_code: bool = True
-    parts: Parts = field(default_factory=Parts)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def request_of(given: Mapping[str, Any], *, only: tuple[str, ...]) -> Request:
+    """The request of a command.
+
+    Args:
+        given: its parameters by name.
+        only: the gates that it runs; all of them if there is none.
+
+    Raises:
+        UsageError: a gate that is required does not exist.
+    """
+    plain = dict(given)
+    options = {one.name: plain.pop(one.name) for one in options_of(GATES) if one.name in plain}
+    files = ReportFiles(plain.pop("json"), plain.pop("junit"), plain.pop("html"), plain.pop("bench_out"))
+    required = names(plain.pop("require"))
+    return Request(only=only, require=required, files=files, options=options, **plain)
 
 
 def prove(request: Request) -> int:
@@ -125,19 +106,19 @@ def prove(request: Request) -> int:
 
 
 def _require_bench(request: Request) -> None:
-    option = "--device" if request.device else "--bench-out" if request.files.bench else ""
-    if option and BENCH not in {entry.name for entry in selected(request.only)}:
+    option = "--device" if request.options.get("device") else "--bench-out" if request.files.bench else ""
+    if option and BENCH not in {spec.name for spec in selected(request.only)}:
         raise UsageError(f"{option} is for the gate '{BENCH}', which --only leaves out", next_command=f"--only {BENCH}")
 
 
 def gate_lines() -> list[str]:
     """One line for each gate."""
-    return [f"{entry.name:<14} {entry.summary} [{_runs(entry)}]" for entry in GATES]
+    return [f"{spec.name:<14} {spec.summary} [{_runs(spec)}]" for spec in GATES]
 
 
-def _runs(entry: GateEntry) -> str:
+def _runs(spec: Spec) -> str:
     """Whose code a gate executes, in words."""
-    return f"runs {entry.runs}" if entry.runs else "runs no code of the tree"
+    return f"runs {spec.runs}" if spec.runs else "runs no code of the tree"
 
 
 def run(request: Request) -> RunReport:
@@ -155,9 +136,7 @@ def run(request: Request) -> RunReport:
     trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
     target.repository.close()
     with _terminations_interrupt(), watcher() as observer:
-        outcome = run_stages(
-            stage, _ranges(target, commits, _options(request, stacked), ops=request.parts.ops), observer
-        )
+        outcome = run_stages(stage, _ranges(target, commits, request, stacked), observer)
     per_commit = [
         CommitReport(commit.commit, commit.base, commit.title, results, trees[commit.commit], trees[commit.base])
         for commit, results in zip(commits, outcome.results, strict=False)
@@ -209,7 +188,8 @@ def _required_not_run(report: RunReport, request: Request) -> tuple[str, ...]:
 
 def typed(request: Request) -> str:
     """The command as another person would type it: without paths, and without what changes no result."""
-    words = ["validate-stack"]
+    only_bench = request.only == (BENCH,)
+    words = ["validate-stack", *(["bench"] if only_bench else [])]
     if request.reference:
         words += ["--reference", request.reference]
     if request.series and "/" not in request.series:
@@ -218,12 +198,9 @@ def typed(request: Request) -> str:
         words.append(OPTION)
     if request.each_commit:
         words.append("--each-commit")
-    if request.device:
-        words += ["--device", request.device]
-    for option, names in (("--only", request.only), ("--require", request.require)):
+    for option, names in (("--only", () if only_bench else request.only), ("--require", request.require)):
         words += [option, ",".join(names)] if names else []
-    words += request.parts.typed()
-    return " ".join([*words, *(["--today", str(request.today)] if request.today else [])])
+    return " ".join([*words, *typed_words(selected(request.only), request.options)])
 
 
 def _names_of(target: Target, commits: Sequence[StackCommit]) -> set[GitCommitHash]:
@@ -247,18 +224,13 @@ def exit_code(report: RunReport, required: Sequence[str]) -> int:
     return EXIT_NOT_SHOWN if missing or report.unproved else EXIT_PASSED
 
 
-def selected(only: Sequence[str]) -> tuple[GateEntry, ...]:
+def selected(only: Sequence[str]) -> tuple[Spec, ...]:
     """The gates named, in the order of the report; all of them if none is."""
-    return tuple(entry for entry in GATES if not only or entry.name in only)
+    return tuple(spec for spec in GATES if not only or spec.name in only)
 
 
 def _ran(results: Sequence[GateResult]) -> set[str]:
     return {result.name for result in results if result.verdict is not Verdict.NOT_RUN}
-
-
-def listed(text: str | None) -> tuple[str, ...]:
-    """What a comma-separated list has."""
-    return tuple(one.strip() for one in (text or "").split(",") if one.strip())
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -268,7 +240,7 @@ def names(text: str | None) -> tuple[str, ...]:
         UsageError: one of them does not exist.
     """
     named = listed(text)
-    known = [entry.name for entry in GATES]
+    known = [spec.name for spec in GATES]
     for name in named:
         if name not in known:
             raise UsageError(
@@ -283,38 +255,35 @@ def _target(request: Request) -> Target:
     )
 
 
-def _options(request: Request, stacked: Sequence[StackCommit]) -> dict[str, Any]:
-    """The gates' options for the whole stack.
+def _given(request: Request, ops: Sequence[str]) -> dict[str, Any]:
+    """What there is for the options of gates: what was asked for, and the operators of the changes otherwise.
 
-    A gate that finds a key missing uses its own default, so only what was asked for is passed on; and the operators of
-    the changes that the stack has, where its titles tell: the series may have others, for other trees.
+    Args:
+        request: of the command line.
+        ops: of the changes that the commits have, where their titles tell: the series may have others, for other trees.
     """
-    ops = stacked[-1].ops if stacked else ()
     # Gates run elsewhere than where the command was typed.
     series = os.path.abspath(request.series) if request.series and os.path.isdir(request.series) else request.series
-    asked = {"series": series, "onto": request.onto, "today": request.today, "ops": ops}
-    asked["device"] = request.device
-    # Whoever names a device wants its whole table; commit by commit, one row of each kind has to do.
-    switches = {"github": request.github, "all_rows": bool(request.device) and not request.each_commit}
-    return switches | {name: value for name, value in asked.items() if value} | request.parts.options()
+    asked = {name: value for name, value in request.options.items() if value}
+    return {"ops": tuple(ops), **asked, "series": series, "each_commit": request.each_commit}
 
 
 def _ranges(
-    target: Target, commits: Sequence[StackCommit], options: dict[str, Any], *, ops: Sequence[str] = ()
+    target: Target, commits: Sequence[StackCommit], request: Request, stacked: Sequence[StackCommit]
 ) -> list[Range]:
     """Every commit's range, then the whole; of each commit its own operators, where the command line names none."""
-    common = {name: value for name, value in options.items() if name != "ops"}
-    of_commits = []
-    for commit in commits:
-        own = ops or commit.ops
-        of_commits.append(Range(commit.base, commit.commit, commit.title, common | ({"ops": own} if own else {})))
-    return [*of_commits, Range(target.base, target.head, "", options)]
+    each = [Range(one.base, one.commit, one.title, _given(request, one.ops)) for one in commits]
+    return [*each, Range(target.base, target.head, "", _given(request, _ops_of(stacked)))]
+
+
+def _ops_of(stacked: Sequence[StackCommit]) -> Sequence[str]:
+    return stacked[-1].ops if stacked else ()
 
 
 def _dry_run(request: Request) -> None:
     target = _target(request)
-    options = _options(request, stack_commits(target, load_series(request.series)))
-    for line in plan_lines(selected(request.only), target, cache_dir(), request.jobs, options):
+    given = _given(request, _ops_of(stack_commits(target, load_series(request.series))))
+    for line in plan_lines(selected(request.only), target, cache_dir(), request.jobs, given):
         click.echo(line)
 
 

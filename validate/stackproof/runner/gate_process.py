@@ -140,7 +140,7 @@ class GateProcess:
         return self._failed(job, f"the gate's process {ending}", "crash", said)
 
     def _result(self, job: Job, answer: Answer) -> GateResult:
-        name = job.entry.name
+        name = job.spec.name
         if isinstance(answer, Ended):
             return answer.result
         if isinstance(answer, NotStarted):
@@ -152,9 +152,9 @@ class GateProcess:
         return self._failed(job, f"internal error: {answer.kind}: {message}", "internal-error", answer.traceback)
 
     def _failed(self, job: Job, what: str, rule: str, text: str) -> GateResult:
-        file = write_report_file(self._reports, job.entry.name, f"{job.in_words()}\n\n{what}\n\n{text}")
+        file = write_report_file(self._reports, job.spec.name, f"{job.in_words()}\n\n{what}\n\n{text}")
         finding = Finding(f"{what} (report: {file})", rule=rule, details={"report": file})
-        return GateResult(job.entry.name, Verdict.FAILED, cases=1, failed=1, findings=[finding])
+        return GateResult(job.spec.name, Verdict.FAILED, cases=1, failed=1, findings=[finding])
 
 
 def _absolute_folders() -> dict[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from patchstack.tree.git import GitCommitHash
-from stackproof.gates.spec import GateEntry
+from stackproof.gates.spec import Spec
 from stackproof.model import GateResult
 
 
@@ -17,30 +16,30 @@ class Job:
     """One gate on one range.
 
     Attributes:
-        entry: which gate.
+        spec: which gate.
         repository: folder to open; the process has its own connection to git.
         base: see :class:`stackproof.model.GateContext`, as the following.
         head: the commit to judge.
         cache: folder for heavy things.
         jobs: processes at once.
-        options: the gates' options by name.
+        options: of the gate, of its own type.
         tree_code: whether code of the tree may be run.
     """
 
-    entry: GateEntry
+    spec: Spec
     repository: Path
     base: GitCommitHash
     head: GitCommitHash
     cache: Path
     jobs: int
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Any
     tree_code: bool = True
 
     def in_words(self) -> str:
         """What was asked for, for a report."""
         return (
-            f"gate {self.entry.name} ({self.entry.factory})\nrepository {self.repository}\n"
-            f"base {self.base}\nhead {self.head}\noptions {dict(self.options)}"
+            f"gate {self.spec.name} ({self.spec.module})\nrepository {self.repository}\n"
+            f"base {self.base}\nhead {self.head}\noptions {self.options}"
         )
 
 

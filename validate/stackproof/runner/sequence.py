@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from patchstack.tree.git import GitCommitHash
-from stackproof.gates.spec import GateEntry
+from stackproof.gates.spec import Spec
 from stackproof.model import GateResult, Verdict
 from stackproof.runner.gate_process import GateProcess
 from stackproof.runner.messages import Job
@@ -22,13 +22,13 @@ class Range:
         base: the commit to compare with.
         head: the commit to judge.
         title: of the commit, empty for the whole stack.
-        options: the gates' options for this range.
+        given: what there is for the options of all gates, by name.
     """
 
     base: GitCommitHash
     head: GitCommitHash
     title: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Stage:
 
     Attributes:
         repository: folder to open.
-        entries: the gates, in order.
+        specs: the gates, in order.
         cache: folder for heavy things.
         jobs: processes at once.
         tree_code: whether code of the tree may be run.
     """
 
     repository: Path
-    entries: Sequence[GateEntry]
+    specs: Sequence[Spec]
     cache: Path
     jobs: int
     tree_code: bool = True
@@ -85,35 +85,36 @@ def run_stages(stage: Stage, ranges: Sequence[Range], observer: Observer) -> Out
     An interrupt (Ctrl-C) ends the gate that runs, with all its processes, and is not raised again.
     """
     results: list[list[GateResult]] = [[] for _ in ranges]
-    total = len(ranges) * len(stage.entries)
+    total = len(ranges) * len(stage.specs)
     done: dict[tuple[str, GitCommitHash, GitCommitHash], GateResult] = {}
     interrupted = False
     try:
         with GateProcess(stage.cache / "reports") as process:
             for place, range_ in enumerate(ranges):
-                for entry in stage.entries:
+                for spec in stage.specs:
                     # A stack of one commit is that commit.
-                    key = (entry.name, range_.base, range_.head)
-                    observer.gate_started(entry.name, sum(map(len, results)) + 1, total, range_.title)
+                    key = (spec.name, range_.base, range_.head)
+                    observer.gate_started(spec.name, sum(map(len, results)) + 1, total, range_.title)
                     if key not in done:
-                        done[key] = process.run(_job(stage, entry, range_), observer.gate_progressed)
+                        done[key] = process.run(_job(stage, spec, range_), observer.gate_progressed)
                     results[place].append(done[key])
                     observer.gate_ended(done[key])
     except KeyboardInterrupt:
         interrupted = True
-        _fill(results, stage.entries)
+        _fill(results, stage.specs)
     return Outcome(results, interrupted)
 
 
-def _job(stage: Stage, entry: GateEntry, range_: Range) -> Job:
+def _job(stage: Stage, spec: Spec, range_: Range) -> Job:
+    options = spec.options_of(range_.given)
     commits = (range_.base, range_.head)
-    return Job(entry, stage.repository, *commits, stage.cache, stage.jobs, range_.options, stage.tree_code)
+    return Job(spec, stage.repository, *commits, stage.cache, stage.jobs, options, stage.tree_code)
 
 
-def _fill(results: list[list[GateResult]], entries: Sequence[GateEntry]) -> None:
+def _fill(results: list[list[GateResult]], specs: Sequence[Spec]) -> None:
     """Say of every gate that has no result that it was not run, and why."""
     reason = "interrupted while it ran"
     for have in results:
-        for entry in entries[len(have) :]:
-            have.append(GateResult(entry.name, Verdict.NOT_RUN, reason=reason))
+        for spec in specs[len(have) :]:
+            have.append(GateResult(spec.name, Verdict.NOT_RUN, reason=reason))
             reason = "the run was interrupted before it began"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchstack.errors import PatchstackError
 from patchstack.tree.git import GitCommitHash, Repository, Tree
-from stackproof.gates.table import EXECUTING
+from stackproof.gates.table import PROVING
 from stackproof.launches import launched_by, ran_uncounted
 from stackproof.model import GateResult
 
@@ -32,7 +32,7 @@ def unproved_kernels(
         results: of all gates on this range.
         cache: folder for what was found out.
     """
-    executing = [result for result in results if result.name in EXECUTING]
+    executing = [result for result in results if result.name in PROVING]
     if not executing or ran_uncounted(executing):
         return ()
     trees = Tree.at(repository, base), Tree.at(repository, head)

@@ -65,11 +65,11 @@ def serve(pipe: Connection) -> None:
 
 
 def _answer(job: Job, pipe: Connection) -> Answer:
-    if lacking := missing(job.entry.needs):
+    if lacking := missing(job.spec.needs):
         return PackagesMissing(lacking)
-    if job.entry.runs and not (job.tree_code or job.entry.can_do_without):
-        reason = f"it runs {job.entry.runs}, which {OPTION} forbids"
-        return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=reason))
+    if job.spec.runs and not (job.tree_code or job.spec.can_do_without):
+        reason = f"it runs {job.spec.runs}, which {OPTION} forbids"
+        return Ended(GateResult(job.spec.name, Verdict.NOT_RUN, reason=reason))
     try:
         refusal = _refused_by_cache(job)
         if refusal:
@@ -95,15 +95,15 @@ def _answer(job: Job, pipe: Connection) -> Answer:
 
 def _refused_by_cache(job: Job) -> PatchstackError | None:
     """Why the gate cannot keep what it builds where it would; found now, not charged to a kernel later."""
-    keeps = job.entry.keeps
+    keeps = job.spec.keeps
     if keeps is Keeps.NOTHING:
         return None
     refusal = not_executable(job.cache) if keeps is Keeps.PROGRAMS else None
-    return refusal or unwritable(job.cache, (entry.name for entry in GATES))
+    return refusal or unwritable(job.cache, (spec.name for spec in GATES))
 
 
 def _not_run(job: Job, error: PatchstackError) -> Ended:
-    return Ended(GateResult(job.entry.name, Verdict.NOT_RUN, reason=str(error)))
+    return Ended(GateResult(job.spec.name, Verdict.NOT_RUN, reason=str(error)))
 
 
 def _run(job: Job, pipe: Connection) -> GateResult:
@@ -111,10 +111,8 @@ def _run(job: Job, pipe: Connection) -> GateResult:
         pipe.send(Progressed(done, total, what))
 
     with Repository.open(job.repository) as repository:
-        context = GateContext(
-            repository, job.base, job.head, job.cache, jobs=job.jobs, progress=progress, options=job.options
-        )
-        return job.entry.load().run(context)
+        context = GateContext(repository, job.base, job.head, job.cache, jobs=job.jobs, progress=progress)
+        return job.spec.judge(context, job.options)
 
 
 def _raised(error: BaseException) -> Raised:

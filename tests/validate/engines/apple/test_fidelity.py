@@ -22,7 +22,8 @@ from stackproof.engines.apple.struct_check import compare_structs, differences
 from stackproof.engines.apple.structs import KernelStruct, StructBatch, structs_of
 from stackproof.engines.metal.struct_layout import Field, StructLayout
 from stackproof.engines.metal.toolchain import INCLUDE
-from stackproof.gates.apple_kernels.gate import AppleKernelsGate, fidelity_table
+from stackproof.gates.apple_kernels.gate import fidelity_table
+from stackproof.gates.apple_kernels.spec import SPEC as APPLE_KERNELS
 
 HEADERS = Path(torch.__file__).parent / "include"
 pytestmark = pytest.mark.skipif(
@@ -201,20 +202,20 @@ def test_layouts_of_different_sizes_differ() -> None:
 
 
 def test_the_gate_judges_what_it_is_asked_for(release: Metallib) -> None:
-    from gate_contexts import context_of
+    from gate_contexts import own_context, run_gate
 
     require_reference("2.13")
-    result = AppleKernelsGate().run(context_of(match="reductions"))
+    result = run_gate(APPLE_KERNELS, own_context(), match="reductions")
     assert (result.verdict.value, result.cases, result.failed) == ("passed", 23, 0)
     assert len(fidelity_table(())) == 2
     assert len(result.details["fidelity_table"]) == 2 + 3
 
 
 def test_the_gate_is_not_run_without_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gate_contexts import context_of
+    from gate_contexts import own_context, run_gate
 
     require_packages("lief", "llvmlite")
     monkeypatch.setenv("PATCHSTACK_CACHE", str(tmp_path))
-    result = AppleKernelsGate().run(context_of())
+    result = run_gate(APPLE_KERNELS, own_context())
     assert result.verdict.value == "not run"
     assert "(next: python -m patchstack.reference --wheel 2.13)" in result.reason

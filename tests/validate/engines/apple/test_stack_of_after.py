@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from apple_release import require_release
+from gate_contexts import run_gate
 from metal_kernels import cache
 from patchstack.cache import cache_dir
 from stack_lab import HEADER_FILE, StackLab, sampler_kernels, sampler_source
@@ -15,7 +14,7 @@ from stackproof.engines.apple.release import DEFAULT_SECTION
 from stackproof.engines.apple.struct_check import compare_structs
 from stackproof.engines.apple.structs import release_structs
 from stackproof.engines.metal import ALL_DETECTORS, MetalLibrary, RunMode
-from stackproof.gates.apple_kernels.gate import AppleKernelsGate
+from stackproof.gates.apple_kernels.spec import SPEC as APPLE_KERNELS
 from stackproof.model import GateContext
 from stackproof.ops.grid_sampler.apple.peer import KINDS, compare_backward, upstream_kernels
 
@@ -27,7 +26,7 @@ def _release() -> None:
 
 def test_the_stacks_structs_are_laid_out_as_apples_compiler_has_upstreams(stack_of_after: StackLab) -> None:
     context = GateContext(stack_of_after.repository, stack_of_after.base, stack_of_after.head, cache_dir(), jobs=1)
-    result = AppleKernelsGate().run(replace(context, options={"match": "of the stack"}))
+    result = run_gate(APPLE_KERNELS, context, match="of the stack")
     assert [finding.message for finding in result.findings if finding.fails] == []
     compared = {row["spelling"] for row in result.details["structs"]}
     assert {f"GridSamplerBackwardParams<{rank}, {index}>" for rank in (4, 5) for index in ("int", "long")} <= compared

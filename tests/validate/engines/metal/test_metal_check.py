@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gate_contexts import run_gate
 from metal_kernels import KERNELS as SOURCES
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from references import clone_of
@@ -17,7 +18,8 @@ from stackproof.engines.metal.build import Source
 from stackproof.engines.metal.rules import apply_rules
 from stackproof.engines.metal.typecheck import check_source
 from stackproof.gates.common.sources import KERNELS
-from stackproof.gates.metal_check.gate import MetalCheckGate, metal_versions
+from stackproof.gates.metal_check.gate import metal_versions
+from stackproof.gates.metal_check.spec import SPEC as METAL_CHECK
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 
 PATH = f"{KERNELS}/kernels/Some.metal"
@@ -128,7 +130,7 @@ class Stack:
         base, head = repository.resolve_commit(self.base), repository.resolve_commit(self.head)
         assert base is not None
         assert head is not None
-        return MetalCheckGate().run(GateContext(repository, base, head, cache))
+        return run_gate(METAL_CHECK, GateContext(repository, base, head, cache))
 
 
 def failing(result: GateResult) -> list[tuple[str, str, int]]:
@@ -243,7 +245,7 @@ def test_all_kernels_of_pytorch_2_6_type_check_unmodified(tmp_path: Path, monkey
     assert metal_versions(Tree.at(clone.repository, clone.head)) == ("3.0", "3.1")
     monkeypatch.setattr("stackproof.gates.metal_check.gate.metal_versions", lambda tree: ("3.1",))
     context = GateContext(clone.repository, clone.with_other_kernels(), clone.head, tmp_path)
-    result = MetalCheckGate().run(context)
+    result = run_gate(METAL_CHECK, context)
     assert result.verdict is Verdict.PASSED
     assert len(result.details["files"]) == 15
     assert result.cases == 196

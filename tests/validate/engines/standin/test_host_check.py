@@ -13,7 +13,7 @@ from patchstack.tree.git import Repository, Tree
 from references import require_reference
 from stack_lab import StackLab
 from stackproof.engines.standin.host_file import release_of
-from stackproof.gates.host_check.gate import LIMITS, HostCheckGate
+from stackproof.gates.host_check.spec import SPEC as HOST_CHECK
 from stackproof.model import Verdict
 
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
@@ -63,21 +63,21 @@ FAULTS = {
 
 
 def test_the_stacks_host_file_passes_and_the_limits_are_said(stack: Any) -> None:
-    result = stack.judge(HostCheckGate())
+    result = stack.judge(HOST_CHECK)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     assert result.details["files"] == [HOST_FILE, HOST_FILE.replace("GridSampler.mm", "GridSamplerLanes.mm")]
-    assert tuple(result.limits) == LIMITS
+    assert tuple(result.limits) == HOST_CHECK.limits
 
 
 def test_the_symbols_of_the_host_file_were_looked_up(stack: Any) -> None:
-    assert stack.judge(HostCheckGate()).details["not_checked"] == []
+    assert stack.judge(HOST_CHECK).details["not_checked"] == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_seeded_fault_fails_and_is_named(stack: Any, fault: str) -> None:
     seeded = FAULTS[fault]
-    result = stack.judge(HostCheckGate(), stack.replaced(seeded.old, seeded.new))
+    result = stack.judge(HOST_CHECK, stack.replaced(seeded.old, seeded.new))
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule == seeded.rule]
     assert any(seeded.words in finding.message for finding in found), [str(finding) for finding in result.findings]
@@ -91,7 +91,7 @@ def test_a_params_struct_with_another_order_of_fields_in_the_kernel_is_named(sta
     start = text.index("struct GridSamplerGradientParams")
     assert fields in text[start:]
     head = stack_below.changed({SHARED_HEADER: text[:start] + text[start:].replace(fields, other, 1)})
-    result = stack_below.judge(HostCheckGate(), head)
+    result = stack_below.judge(HOST_CHECK, head)
     assert result.verdict is Verdict.FAILED
     messages = [finding.message for finding in result.findings if finding.rule == "struct-layout"]
     assert len(messages) == 4  # two numbers of dimensions, two index widths
@@ -115,14 +115,14 @@ def test_a_symbol_that_only_the_bases_own_function_wants_is_a_note(stack: Any) -
     base = below.changed({HOST_FILE: with_use(below.text(HOST_FILE))})
     text = with_use(stack.text(HOST_FILE))
     lab = StackLab(stack.path, stack.repository, base, stack.changed({HOST_FILE: text}))
-    result = lab.judge(HostCheckGate())
+    result = lab.judge(HOST_CHECK)
     assert result.verdict is Verdict.PASSED
     (note,) = [finding for finding in result.findings if finding.rule == "missing-symbol"]
     assert "at::mps::wait_for_all" in note.message
     assert note.message.endswith("(as before the stack)")
     again = "  check_grid_sampler_gradient(op, grad_output, input, grid);\n"
     assert again in text
-    result = lab.judge(HostCheckGate(), lab.changed({HOST_FILE: text.replace(again, again + used)}))
+    result = lab.judge(HOST_CHECK, lab.changed({HOST_FILE: text.replace(again, again + used)}))
     assert result.verdict is Verdict.FAILED
     assert [finding.rule for finding in result.findings if finding.fails] == ["missing-symbol"]
 
@@ -131,19 +131,19 @@ def test_an_error_of_the_base_is_a_note_and_another_one_beside_it_fails(stack: A
     wrong = FORWARD_2D.replace("align_corners)", "align_corners, 7)")
     below = StackLab(stack.path, stack.repository, stack.base, stack.base)
     lab = StackLab(stack.path, stack.repository, below.replaced(FORWARD_2D, wrong), stack.replaced(FORWARD_2D, wrong))
-    result = lab.judge(HostCheckGate())
+    result = lab.judge(HOST_CHECK)
     assert result.verdict is Verdict.PASSED, "the stack's other file compiles"
     assert f"{HOST_FILE} does not compile, as before the stack" in result.details["not_checked"]
     assert [finding.fails for finding in result.findings if finding.rule == "syntax"] == [False]
     worse = lab.replaced(wrong, f"{wrong}  no_such_function();\n")
-    result = lab.judge(HostCheckGate(), worse)
+    result = lab.judge(HOST_CHECK, worse)
     assert result.verdict is Verdict.FAILED
     said = [(finding.fails, "no_such_function" in finding.message) for finding in result.findings]
     assert sorted(said) == [(False, False), (True, True)]
 
 
 def test_a_stack_without_host_files_is_not_run(stack: Any) -> None:
-    result = stack.judge(HostCheckGate(), stack.base)
+    result = stack.judge(HOST_CHECK, stack.base)
     assert result.verdict is Verdict.NOT_RUN
     assert "touches no operations" in result.reason
 
@@ -155,7 +155,7 @@ def test_without_a_macos_release_the_rest_is_still_checked_and_that_is_said(
         raise TreeError(f"no macOS wheel of torch {release} is at hand")
 
     monkeypatch.setattr("patchstack.reference.reference_wheel", no_wheel)
-    result = stack.judge(HostCheckGate())
+    result = stack.judge(HOST_CHECK)
     assert result.verdict is Verdict.PASSED
     assert any("no macOS wheel of torch 2.11 is at hand" in text for text in result.details["not_checked"])
 

@@ -9,7 +9,7 @@ import pytest
 
 from stack_lab import HOST_FILE, METAL_FILE, StackLab
 from stackproof.gates.common.standin.collected import LIMITS
-from stackproof.gates.host_run.gate import HostRunGate
+from stackproof.gates.host_run.spec import SPEC as HOST_RUN
 from stackproof.model import Verdict
 
 pytestmark = [pytest.mark.usefixtures("compiler"), pytest.mark.slow]
@@ -148,7 +148,7 @@ FAULTS_OF_DIVISION = {
 
 @pytest.mark.exhaustive
 def test_everything_works_through_the_public_interface(stack: Any) -> None:
-    result = stack.judge(HostRunGate(), ops=OPS)
+    result = stack.judge(HOST_RUN, ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     assert result.cases > 4000
@@ -170,7 +170,7 @@ def test_everything_works_through_the_public_interface(stack: Any) -> None:
 
 def test_a_kernel_that_the_host_function_never_picks_fails_and_is_named(stack_below: Any) -> None:
     head = stack_below.replaced("scalarToMetalTypeString(grid)", 'std::string("float")')
-    result = stack_below.judge(HostRunGate(), head, ops=[FORWARD_3D])
+    result = stack_below.judge(HOST_RUN, head, ops=[FORWARD_3D])
     (finding,) = [one for one in result.findings if one.rule == "never-launched" and one.fails]
     forward = {kernel for kernel in finding.details["kernels"] if kernel.startswith("grid_sampler_3d_bilinear")}
     assert forward == {
@@ -182,7 +182,7 @@ def test_a_kernel_that_the_host_function_never_picks_fails_and_is_named(stack_be
 
 def assert_found(stack: Any, seeded: Fault) -> None:
     head = stack.replaced(seeded.old, seeded.new, seeded.path)
-    result = stack.judge(HostRunGate(), head, kinds=[seeded.kind], ops=[seeded.op])
+    result = stack.judge(HOST_RUN, head, kinds=[seeded.kind], ops=[seeded.op])
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule in seeded.rules]
     assert any(seeded.words in finding.message for finding in found), [finding.message for finding in result.findings]
@@ -202,7 +202,7 @@ def test_a_seeded_fault_of_the_divided_work_fails_and_is_named(stack: Any, fault
 def test_a_host_file_that_crashes_is_a_finding_and_not_the_end(stack: Any) -> None:
     crash = "  *reinterpret_cast<volatile int*>(8) = 1;\n"
     head = stack.replaced(FIRST_OF_FUNCTION, FIRST_OF_FUNCTION + crash)
-    result = stack.judge(HostRunGate(), head, kinds=["only one gradient", "autocast"])
+    result = stack.judge(HOST_RUN, head, kinds=["only one gradient", "autocast"])
     assert result.verdict is Verdict.FAILED
     assert {finding.rule for finding in result.findings if finding.fails} == {"crash"}
     assert "SIGSEGV" in result.findings[0].message
@@ -210,7 +210,7 @@ def test_a_host_file_that_crashes_is_a_finding_and_not_the_end(stack: Any) -> No
 
 def test_a_host_file_that_does_not_compile_fails_at_its_line(stack: Any) -> None:
     head = stack.replaced("      auto launch_params = params;", "      auto launch_params = no_such_name;")
-    result = stack.judge(HostRunGate(), head, kinds=["autocast"])
+    result = stack.judge(HOST_RUN, head, kinds=["autocast"])
     assert result.verdict is Verdict.FAILED
     assert "no_such_name" in result.findings[0].message
     assert result.findings[0].line > 0
@@ -219,7 +219,7 @@ def test_a_host_file_that_does_not_compile_fails_at_its_line(stack: Any) -> None
 def test_what_the_stand_in_device_does_not_have_is_not_run_rather_than_failed(stack: Any) -> None:
     call = "  getCurrentMPSStream()->checkLastError();\n"
     head = stack.replaced(FIRST_OF_FUNCTION, FIRST_OF_FUNCTION + call)
-    result = stack.judge(HostRunGate(), head, kinds=["autocast"])
+    result = stack.judge(HOST_RUN, head, kinds=["autocast"])
     assert result.verdict is Verdict.NOT_RUN
     assert "checkLastError" in result.reason
 
@@ -238,12 +238,12 @@ def with_fault(stack: Any, old: str, new: str, path: str = HOST_FILE) -> Any:
 @pytest.mark.exhaustive
 def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -> None:
     lab = with_fault(stack, GUARD, "")
-    result = lab.judge(HostRunGate(), kinds=["values"])
+    result = lab.judge(HOST_RUN, kinds=["values"])
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     notes = {finding.rule: finding.message for finding in result.findings}
     assert "has no threads, which Metal refuses (as before the stack)" in notes["empty-grid"]
-    own = stack.judge(HostRunGate(), lab.head, kinds=["values"])
+    own = stack.judge(HOST_RUN, lab.head, kinds=["values"])
     assert own.verdict is Verdict.FAILED
     assert "empty-grid" in {finding.rule for finding in own.findings if finding.fails}
 
@@ -251,7 +251,7 @@ def test_launches_of_no_threads_by_the_bases_own_forward_are_notes(stack: Any) -
 @pytest.mark.exhaustive
 def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any) -> None:
     lab = with_fault(stack, LOOP_2D, ROW_CRASHES, METAL_FILE)
-    result = lab.judge(HostRunGate(), kinds=["values"])
+    result = lab.judge(HOST_RUN, kinds=["values"])
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     (note,) = [finding for finding in result.findings if finding.rule == "crash"]
@@ -261,6 +261,6 @@ def test_a_crash_of_the_bases_own_forward_costs_its_shape_and_no_more(stack: Any
 
 
 def test_an_op_without_scenarios_is_not_run(stack: Any) -> None:
-    result = stack.judge(HostRunGate(), ops=["_fft_r2c"])
+    result = stack.judge(HOST_RUN, ops=["_fft_r2c"])
     assert result.verdict is Verdict.NOT_RUN
     assert "_fft_r2c" in result.reason

@@ -9,7 +9,8 @@ import pytest
 from patchstack.tree.native_functions import FUNCTIONS_PATH
 from stack_lab import METAL_FILE
 from stackproof.gates.test_mps.child import FALLBACK, TEST_FILE
-from stackproof.gates.test_mps.gate import STANDIN_LIMITS, TestMpsGate, no_worse, select_patterns
+from stackproof.gates.test_mps.gate import no_worse, select_patterns
+from stackproof.gates.test_mps.spec import SPEC as TEST_MPS
 from stackproof.model import Verdict
 
 LISTS = "torch/testing/_internal/common_mps.py"
@@ -34,13 +35,13 @@ def test_the_selection_has_the_ops_whose_expected_failures_the_stack_changes(sta
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None:
-    result = stack.judge(TestMpsGate())
+    result = stack.judge(TEST_MPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     assert result.cases > 50
     assert result.details["device"] == "stand-in"
     assert result.details["xfail"] == 5  # gradients in float16, and nn.functional.grid_sample in both 16-bit dtypes
-    assert tuple(result.limits) == STANDIN_LIMITS
+    assert tuple(result.limits) == TEST_MPS.limits
     seen = result.details["kernels"]
     assert seen["launches"] > 500
     assert all("on the CPU" not in endings for endings in seen["calls"].values())
@@ -52,7 +53,7 @@ def test_the_stacks_own_tests_and_the_consistency_tests_pass(stack: Any) -> None
 @pytest.mark.usefixtures("compiler")
 def test_what_passes_on_the_cpu_because_the_dispatch_entry_is_missing_fails(stack: Any) -> None:
     head = stack.replaced("    MPS: grid_sampler_2d_backward_mps\n", "", FUNCTIONS_PATH)
-    result = stack.judge(TestMpsGate(), head, patterns=["test_grid_sample_2d_autograd"])
+    result = stack.judge(TEST_MPS, head, tests=["test_grid_sample_2d_autograd"])
     assert (result.details["passed"], result.details["failed"]) == (9, 0)
     assert result.verdict is Verdict.FAILED
     (finding,) = [finding for finding in result.findings if finding.fails]
@@ -66,7 +67,7 @@ def test_what_passes_on_the_cpu_because_the_dispatch_entry_is_missing_fails(stac
 @pytest.mark.usefixtures("compiler")
 def test_a_stale_entry_of_the_expected_failures_is_named(stack: Any) -> None:
     head = stack.replaced(ENTRY, '"grid_sampler_2d": [torch.float16, torch.float32],', LISTS)
-    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    result = stack.judge(TEST_MPS, head, tests=PATTERNS)
     assert result.verdict is Verdict.FAILED
     stale = [finding.message for finding in result.findings if finding.rule == "stale-xfail"]
     assert len(stale) == 1
@@ -79,7 +80,7 @@ def test_a_list_that_still_expects_success_of_what_fails_is_named(stack: Any) ->
     text = stack.text(LISTS)
     line = next(line for line in text.splitlines(keepends=True) if ENTRY in line)
     head = stack.changed({LISTS: text.replace(line, "")})
-    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    result = stack.judge(TEST_MPS, head, tests=PATTERNS)
     assert result.verdict is Verdict.FAILED
     failed = [finding.message for finding in result.findings if finding.rule == "test-failed"]
     assert any("test_output_grad_match_grid_sampler_2d" in message and "float16" in message for message in failed)
@@ -89,14 +90,14 @@ def test_a_list_that_still_expects_success_of_what_fails_is_named(stack: Any) ->
 @pytest.mark.usefixtures("compiler")
 def test_a_test_file_that_cannot_be_loaded_is_a_finding(stack: Any) -> None:
     head = stack.changed({TEST_FILE: "import no_such_module\n" + stack.text(TEST_FILE)})
-    result = stack.judge(TestMpsGate(), head, patterns=PATTERNS)
+    result = stack.judge(TEST_MPS, head, tests=PATTERNS)
     assert result.verdict is Verdict.FAILED
     assert "no_such_module" in result.findings[0].message
 
 
 def test_the_fallback_to_the_cpu_is_refused(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FALLBACK, "1")
-    result = stack.judge(TestMpsGate())
+    result = stack.judge(TEST_MPS)
     assert result.verdict is Verdict.NOT_RUN
     assert FALLBACK in result.reason
 
@@ -118,7 +119,7 @@ def test_a_failure_is_that_of_the_tree_below_only_if_it_is_no_worse(now: str, ex
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_the_tests_pass_on_a_tree_of_after_or_fail_below_the_stack_too(stack_of_after: Any) -> None:
-    result = stack_of_after.judge(TestMpsGate(), patterns=PATTERNS)
+    result = stack_of_after.judge(TEST_MPS, tests=PATTERNS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED
     notes = [finding.message for finding in result.findings if finding.rule == "fails-below"]
@@ -130,7 +131,7 @@ def test_the_tests_pass_on_a_tree_of_after_or_fail_below_the_stack_too(stack_of_
 def test_a_test_that_fails_worse_than_below_the_stack_is_the_stacks_fault(stack_of_after: Any) -> None:
     slope = "static_cast<T>(window.axes[axis].derivative"
     head = stack_of_after.replaced(slope, slope.replace("(window", "(-window"), METAL_FILE)
-    result = stack_of_after.judge(TestMpsGate(), head, patterns=PATTERNS)
+    result = stack_of_after.judge(TEST_MPS, head, tests=PATTERNS)
     assert result.verdict is Verdict.FAILED
     failed = {finding.message.partition(":")[0].rpartition("_")[2] for finding in result.findings if finding.fails}
     assert failed >= {"float16", "float32"}

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from stack_lab import StackLab, applied
-from stackproof.gates.c_shim.gate import CShimGate
-from stackproof.gates.fc_window.gate import FcWindowGate
-from stackproof.gates.host_check.gate import HostCheckGate
-from stackproof.gates.metal_check.gate import MetalCheckGate
-from stackproof.gates.op_run.gate import OpRunGate
-from stackproof.gates.test_mps.gate import TestMpsGate
-from stackproof.model import Gate, Verdict
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
+from stackproof.gates.host_check.spec import SPEC as HOST_CHECK
+from stackproof.gates.metal_check.spec import SPEC as METAL_CHECK
+from stackproof.gates.op_run.spec import SPEC as OP_RUN
+from stackproof.gates.spec import Spec
+from stackproof.gates.test_mps.spec import SPEC as TEST_MPS
+from stackproof.model import Verdict
 
 HOST_FILE = "aten/src/ATen/native/mps/operations/RenormKernel.mm"
 METAL_FILE = "aten/src/ATen/native/mps/kernels/RenormKernel.metal"
@@ -31,8 +32,8 @@ def renorm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackLab]:
 @pytest.mark.slow
 @pytest.mark.needs_reference
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("gate", [MetalCheckGate(), HostCheckGate(), OpRunGate(), FcWindowGate(), CShimGate()])
-def test_the_gates_pass_on_a_small_series_of_an_op_of_2_6(renorm: StackLab, gate: Gate) -> None:
+@pytest.mark.parametrize("gate", [METAL_CHECK, HOST_CHECK, OP_RUN, FC_WINDOW, C_SHIM])
+def test_the_gates_pass_on_a_small_series_of_an_op_of_2_6(renorm: StackLab, gate: Spec) -> None:
     result = renorm.judge(gate, ops=OPS)
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED, result.reason
@@ -58,7 +59,7 @@ def test_the_gates_pass_on_a_small_series_of_an_op_of_2_6(renorm: StackLab, gate
 def test_a_fault_of_the_small_series_fails(
     renorm: StackLab, path: str, old: str, new: str, rule: str, words: str
 ) -> None:
-    result = renorm.judge(OpRunGate(), renorm.replaced(old, new, path), ops=OPS)
+    result = renorm.judge(OP_RUN, renorm.replaced(old, new, path), ops=OPS)
     assert result.verdict is Verdict.FAILED
     assert any(finding.rule == rule and words in finding.message for finding in result.findings if finding.fails)
 
@@ -68,9 +69,7 @@ def test_a_fault_of_the_small_series_fails(
 @pytest.mark.needs_reference
 @pytest.mark.usefixtures("compiler")
 def test_selected_tests_run_from_the_real_test_file_of_2_6(renorm: StackLab) -> None:
-    result = renorm.judge(
-        TestMpsGate(), ops=OPS, patterns=["test_output_grad_match_renorm", "test_error_inputs_renorm"]
-    )
+    result = renorm.judge(TEST_MPS, ops=OPS, tests=["test_output_grad_match_renorm", "test_error_inputs_renorm"])
     assert result.verdict is Verdict.PASSED, [str(one) for one in result.findings]
     assert (result.cases, result.details["passed"]) == (3, 3)
     notes = [finding.message for finding in result.findings if finding.rule == "test-loading"]
@@ -83,11 +82,11 @@ def test_selected_tests_run_from_the_real_test_file_of_2_6(renorm: StackLab) -> 
 def test_a_test_file_that_the_stack_broke_fails_and_one_that_never_loaded_is_not_run(renorm: StackLab) -> None:
     text = renorm.text("test/test_mps.py")
     broken = renorm.changed({"test/test_mps.py": f"assert False, 'not here'\n{text}"})
-    result = renorm.judge(TestMpsGate(), broken, ops=OPS)
+    result = renorm.judge(TEST_MPS, broken, ops=OPS)
     assert result.verdict is Verdict.FAILED
     assert "test/test_mps.py:1: AssertionError: not here" in result.findings[0].message
 
     lab = StackLab(renorm.path, renorm.repository, broken, broken)
-    result = lab.judge(TestMpsGate(), ops=OPS, patterns=["renorm"])
+    result = lab.judge(TEST_MPS, ops=OPS, tests=["renorm"])
     assert result.verdict is Verdict.NOT_RUN
     assert "test/test_mps.py:1: AssertionError: not here" in result.reason

@@ -19,7 +19,7 @@ from stackproof.engines.standin.build import build_device
 from stackproof.engines.standin.headers import mps_headers
 from stackproof.engines.standin.stack import HostFile, HostStack
 from stackproof.engines.standin.torches import SEEN
-from stackproof.gates.host_run.gate import HostRunGate
+from stackproof.gates.host_run.spec import SPEC as HOST_RUN
 from stackproof.model import Verdict
 
 OTHER = "PATCHSTACK_OTHER_PYTHON"
@@ -73,7 +73,7 @@ def test_a_file_that_only_its_own_trees_headers_suit_is_not_run_and_the_versions
     head = stack.changed(
         {ONLY_HERE: "#pragma once\n", HOST_FILE: f"#include <ATen/native/OnlyInThisTree.h>\n{stack.text(HOST_FILE)}"}
     )
-    result = stack.judge(HostRunGate(), head)
+    result = stack.judge(HOST_RUN, head)
     assert result.verdict is Verdict.NOT_RUN
     assert "OnlyInThisTree.h' file not found" in result.reason
     assert "does not go with this tree" in result.reason
@@ -83,7 +83,7 @@ def test_a_file_that_only_its_own_trees_headers_suit_is_not_run_and_the_versions
 @pytest.mark.slow
 @needs_compiler
 def test_a_file_that_does_not_compile_anywhere_is_a_failed_stack(stack: StackLab) -> None:
-    result = stack.judge(HostRunGate(), stack.replaced(FIRST_OF_FUNCTION, f"{FIRST_OF_FUNCTION}  no_such_name();\n"))
+    result = stack.judge(HOST_RUN, stack.replaced(FIRST_OF_FUNCTION, f"{FIRST_OF_FUNCTION}  no_such_name();\n"))
     assert result.verdict is Verdict.FAILED
     assert [finding.rule for finding in result.findings] == ["compile"]
     assert "no_such_name" in result.findings[0].message
@@ -92,7 +92,7 @@ def test_a_file_that_does_not_compile_anywhere_is_a_failed_stack(stack: StackLab
 @pytest.mark.slow
 @needs_compiler
 def test_a_header_about_mps_that_the_stack_broke_is_a_failed_stack(stack: StackLab) -> None:
-    result = stack.judge(HostRunGate(), stack.changed({UTILS: stack.text(UTILS) + "no_such_type broken();\n"}))
+    result = stack.judge(HOST_RUN, stack.changed({UTILS: stack.text(UTILS) + "no_such_type broken();\n"}))
     assert result.verdict is Verdict.FAILED
     assert (result.findings[0].path, result.findings[0].line) == (UTILS, stack.text(UTILS).count("\n") + 1)
     assert "no_such_type" in result.findings[0].message
@@ -105,7 +105,7 @@ def test_an_op_whose_schema_the_installed_torch_does_not_have_is_not_run(stack: 
     old = f"- func: {OP}(Tensor grad_output, "
     assert text.count(old) == 1
     head = stack.changed({YAML: text.replace(old, f"- func: {OP}(Tensor first, ")})
-    result = stack.judge(HostRunGate(), head)
+    result = stack.judge(HOST_RUN, head)
     assert result.verdict is Verdict.NOT_RUN
     assert f"{OP}: torch" in result.reason
 

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from bench_trees import OP, context_of, texts
+from gate_contexts import run_gate
 from kernel_trees import commit, commit_kernels
 from patchstack.tree.git import Repository
-from stackproof.gates.bench.count_gate import LIMITS, count_on_host
-from stackproof.gates.bench.gate import BenchGate
+from stackproof.gates.bench.count_gate import count_on_host
+from stackproof.gates.bench.spec import SPEC as BENCH
 from stackproof.model import GateResult, Verdict
 from stackproof.ops.grid_sampler.bench.rows import Row, quick_rows
 
@@ -40,7 +41,7 @@ def test_the_overlays_kernels_pass_and_their_table_and_limits_are_said(tmp_path:
     assert "nothing ran on a GPU" in " ".join(result.details["markdown"].split())
     assert result.details["plot"].startswith("<svg")
     assert [row["launch"] for row in result.details["launches"]] == ["aten::zero_", f"{OP}_bilinear_zeros_float"]
-    assert tuple(result.limits) == LIMITS
+    assert tuple(result.limits) == BENCH.limits
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_tree_without_the_kernels_is_not_run(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("nothing else")
     head = commit(tmp_path, "tree")
     with Repository.open(tmp_path) as repository:
-        result = BenchGate().run(context_of(repository, head, head, device="host"))
+        result = run_gate(BENCH, context_of(repository, head, head), ops=[OP], device="host")
     assert result.verdict is Verdict.NOT_RUN
     assert "the tree does not have this file" in result.reason
 
@@ -97,7 +98,7 @@ def test_a_tree_without_the_kernels_is_not_run(tmp_path: Path) -> None:
     ("options", "reason"),
     [
         ({"device": "cuda"}, "needs an NVIDIA GPU"),
-        ({"device": "mps"}, "validate-stack --print-bench-script"),
+        ({"device": "mps"}, "validate-stack bench --print-bench-script"),
         ({"device": "host", "ops": ["some_op"]}, "no rows are known for some_op"),
     ],
     ids=["cuda", "mps", "no rows"],
@@ -110,7 +111,7 @@ def test_what_cannot_be_measured_here_is_not_run_and_says_why(
     (tmp_path / "README").write_text("nothing else")
     head = commit(tmp_path, "tree")
     with Repository.open(tmp_path) as repository:
-        result = BenchGate().run(context_of(repository, head, head, **options))
+        result = run_gate(BENCH, context_of(repository, head, head), **{"ops": [OP], **options})
     assert result.verdict is Verdict.NOT_RUN
     assert reason in result.reason
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from stackproof.cli import prove
+from gate_contexts import options_of
 from stackproof.gates.bench.count import Counted
 from stackproof.gates.bench.counts import Record, RowCount, findings
+from stackproof.gates.bench.spec import SPEC as BENCH
 from stackproof.gates.bench.traffic import Step, Traffic
 from stackproof.model import Finding
 from stackproof.ops.grid_sampler.bench.rows import quick_rows
@@ -62,7 +64,7 @@ def test_anything_more_than_the_record_fails_and_anything_less_is_said() -> None
     assert "than is recorded for these kernels" in more[0].message
     less = found(counted(OURS, replace(TRAFFIC, loads=999)), record=record)
     assert [(finding.fails, finding.rule) for finding in less] == [(False, "less-traffic")]
-    assert "python -m stackproof.gates.bench.record" in less[0].message
+    assert "validate-stack bench record" in less[0].message
 
 
 def test_kernels_that_take_no_more_than_the_base_commits_are_not_held_against_a_record() -> None:
@@ -81,15 +83,9 @@ def test_the_record_of_other_kernels_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "whole"),
-    [
-        (prove.Request(), False),
-        (prove.Request(device="host"), True),
-        (prove.Request(device="host", each_commit=True), False),
-    ],
+    ("given", "whole"),
+    [({}, False), ({"device": "host"}, True), ({"device": "host", "each_commit": True}, False)],
     ids=["by default", "a device is named", "commit by commit"],
 )
-def test_the_whole_table_is_for_whoever_names_a_device(request_: prove.Request, whole: bool) -> None:
-    options = prove._options(request_, ())
-    assert options["all_rows"] is whole
-    assert options.get("device") == request_.device
+def test_the_whole_table_is_for_whoever_names_a_device(given: dict[str, Any], whole: bool) -> None:
+    assert options_of(BENCH, **given).all_rows is whole

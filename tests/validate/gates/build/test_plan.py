@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gate_contexts import options_of, run_gate
 from patchstack.tree.git import GitCommitHash, Repository
 from stackproof.engines.mac_build.folder import BuildFolder, BuiltTree, built_tree
 from stackproof.engines.mac_build.machine import Machine
@@ -21,9 +22,11 @@ from stackproof.engines.mac_build.plan import (
     shell_lines,
     test_patterns,
 )
-from stackproof.gates.build.gate import BuildGate
+from stackproof.gates.build import gate
+from stackproof.gates.build.spec import SPEC as BUILD
 from stackproof.model import GateContext, Verdict
 
+OP = "grid_sampler_2d_backward"
 MAC = Machine("Darwin", "arm64", "/Applications/Xcode.app/Contents/Developer", "/usr/bin/metal", "", "/usr/bin/python3")
 HEAD = GitCommitHash("a" * 40)
 WHOLE_TREE = ("setup.py", "CMakeLists.txt", "requirements.txt")
@@ -127,7 +130,7 @@ def context_for(repository: Path, tmp_path: Path, head: str = "main") -> GateCon
     opened = Repository.open(repository)
     commit = opened.resolve_commit(head)
     assert commit is not None
-    return GateContext(opened, commit, commit, tmp_path / "cache", options={"ops": ["grid_sampler_2d_backward"]})
+    return GateContext(opened, commit, commit, tmp_path / "cache")
 
 
 def test_the_worktree_command_leaves_the_checkout_alone_and_can_be_repeated(repository: Path, tmp_path: Path) -> None:
@@ -146,16 +149,22 @@ def test_the_worktree_command_leaves_the_checkout_alone_and_can_be_repeated(repo
     assert (repository / ".git" / "HEAD").read_text() == before
 
 
-def test_the_plan_of_the_gate_can_be_printed_anywhere(repository: Path, tmp_path: Path) -> None:
-    text = "\n".join(BuildGate(Machine("Linux", "x86_64")).plan(context_for(repository, tmp_path)))
+def test_the_plan_of_the_gate_can_be_printed_anywhere(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Machine, "here", lambda: Machine("Linux", "x86_64"))
+    text = "\n".join(gate.plan(context_for(repository, tmp_path), options_of(BUILD, ops=[OP])))
     assert "# not run here: needs macOS" in text
     assert "USE_MPS=1" in text
     assert "not run on this tree" not in text
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_tree_that_is_not_whole_is_not_built(repository: Path, tmp_path: Path) -> None:
-    result = BuildGate(MAC).run(context_for(repository, tmp_path, "main~1"))
+def test_a_tree_that_is_not_whole_is_not_built(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Machine, "here", lambda: MAC)
+    result = run_gate(BUILD, context_for(repository, tmp_path, "main~1"), ops=[OP])
     assert result.verdict is Verdict.NOT_RUN
     assert "this tree has no requirements.txt" in result.reason
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gate_contexts import run_gate
 from patchstack.confine import take
 from patchstack.tree.git import Repository
 from stackproof.engines.mac_build.execute import run_commands
@@ -16,7 +17,7 @@ from stackproof.engines.mac_build.machine import Machine
 from stackproof.engines.mac_build.ninja import NinjaOutput, failures
 from stackproof.engines.mac_build.plan import BuildRequest, Command
 from stackproof.gates.build import gate
-from stackproof.gates.build.gate import BuildGate
+from stackproof.gates.build.spec import SPEC as BUILD
 from stackproof.model import GateContext, GateResult, Verdict
 
 MAC = Machine("Darwin", "arm64", "/Xcode", "/usr/bin/metal")
@@ -111,7 +112,7 @@ def context(tmp_path: Path) -> GateContext:
     repository = Repository.open(folder)
     head = repository.resolve_commit("main")
     assert head is not None
-    return GateContext(repository, head, head, tmp_path / "cache", options={"ops": ["op"]})
+    return GateContext(repository, head, head, tmp_path / "cache")
 
 
 def built(context: GateContext, monkeypatch: pytest.MonkeyPatch, *scripts: str) -> GateResult:
@@ -121,7 +122,8 @@ def built(context: GateContext, monkeypatch: pytest.MonkeyPatch, *scripts: str) 
         return tuple(shell(f"step {n}", script, request.folder.path, is_build=True) for n, script in enumerate(scripts))
 
     monkeypatch.setattr(gate, "plan_build", plan)
-    return BuildGate(MAC).run(context)
+    monkeypatch.setattr(Machine, "here", lambda: MAC)
+    return run_gate(BUILD, context, ops=["op"])
 
 
 def test_a_build_that_succeeds_is_left_for_the_tests(context: GateContext, monkeypatch: pytest.MonkeyPatch) -> None:

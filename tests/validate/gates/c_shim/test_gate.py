@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from compat_trees import TreeRepository, functions, of_rule
+from gate_contexts import run_gate
 from patchstack.tree.c_shim import header_path
 from patchstack.tree.git import Tree
 from patchstack.tree.torchgen_run import TorchgenError
+from stackproof.gates.c_shim import stale
 from stackproof.gates.c_shim.fallback import FALLBACK_PATH, GENERATOR_PATH
-from stackproof.gates.c_shim.gate import MOST_CALLERS, CShimGate
+from stackproof.gates.c_shim.gate import MOST_CALLERS
 from stackproof.gates.c_shim.recipe import REGENERATE, VERSION_PATH
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
 from stackproof.gates.common.errors import MALFORMED_RULE
 from stackproof.gates.common.functions import FUNCTIONS_PATH
 from stackproof.model import GateResult, Verdict
@@ -66,7 +70,8 @@ def judged(
     lab = TreeRepository(tmp_path / "tree")
     base = lab.commit(before)
     head = lab.commit(after, parents=(base,))
-    return CShimGate(generate).run(lab.context(base, head))  # type: ignore[arg-type]
+    with patch.object(stale, "generate_c_shims", generate):
+        return run_gate(C_SHIM, lab.context(base, head))
 
 
 def test_an_added_declaration_passes(tmp_path: Path) -> None:

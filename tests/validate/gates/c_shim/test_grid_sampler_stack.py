@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from gate_contexts import run_gate
 from patchstack.cache import cache_dir
 from patchstack.cli import Request, run
 from patchstack.tree.c_shim import header_path, parse_declarations
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from references import clone_of, require_reference
-from stackproof.gates.c_shim.gate import CShimGate
-from stackproof.gates.fc_window.gate import FcWindowGate
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
 from stackproof.model import GateContext, Verdict
 
 pytestmark = pytest.mark.needs_reference
@@ -48,7 +49,7 @@ def declared(tree: Tree) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("number", range(len(OPS_OF_COMMITS)))
 def test_every_commit_is_a_dispatch_only_change(number: int, commits: tuple[Repository, list[GitCommitHash]]) -> None:
     repository, chain = commits
-    result = FcWindowGate().run(GateContext(repository, chain[number], chain[number + 1], cache_dir()))
+    result = run_gate(FC_WINDOW, GateContext(repository, chain[number], chain[number + 1], cache_dir()))
     assert result.verdict is Verdict.PASSED
     assert str(result.details["summary"]).startswith("dispatch-only change: no schema changed")
     named = [
@@ -65,7 +66,7 @@ def test_the_stack_declares_what_torch_2_13_ships_for_its_ops_and_nothing_else(
     with Repository.open(require_reference("2.13").path) as newer:
         assert after == declared(Tree.at(newer, "main"))
     assert before < after
-    result = CShimGate().run(GateContext(repository, base, head, cache_dir()))
+    result = run_gate(C_SHIM, GateContext(repository, base, head, cache_dir()))
     assert result.verdict is Verdict.PASSED
     assert result.details["summary"] == f"{len(after - before)} declarations added, none changed"
 
@@ -75,6 +76,6 @@ def test_the_headers_of_every_commit_are_what_its_own_torchgen_makes(
     number: int, commits: tuple[Repository, list[GitCommitHash]]
 ) -> None:
     repository, chain = commits
-    result = CShimGate().run(GateContext(repository, chain[number], chain[number + 1], cache_dir()))
+    result = run_gate(C_SHIM, GateContext(repository, chain[number], chain[number + 1], cache_dir()))
     assert result.verdict is Verdict.PASSED
     assert len(result.details["compared_with_torchgen"]) == len(DEVICES)

@@ -7,13 +7,14 @@ import functools
 import pytest
 
 from compat_trees import START, TreeRepository, lab_over, releases
+from gate_contexts import run_gate
 from patchstack.tree.c_shim import header_path
 from patchstack.tree.git import GitCommitHash, Tree
 from patchstack.tree.torchgen_run import generate_c_shims
 from references import require_reference
-from stackproof.gates.c_shim.gate import CShimGate
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
 from stackproof.gates.common.functions import FUNCTIONS_PATH
-from stackproof.gates.fc_window.gate import FcWindowGate
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
 from stackproof.model import GateContext, Verdict
 
 pytestmark = pytest.mark.needs_reference
@@ -43,7 +44,7 @@ COLUMNS = ("before", "after", "added", "removed", "changed", "changed_in_names_o
 def test_every_declaration_of_a_release_is_classified_and_torchgen_agrees(old: str, new: str) -> None:
     repository, commits = releases()
     cache = repository.root / "cache"
-    result = CShimGate().run(GateContext(repository, commits[old], commits[new], cache))
+    result = run_gate(C_SHIM, GateContext(repository, commits[old], commits[new], cache))
     changed = sum(counts[COLUMNS.index("changed")] for counts in ALL[old, new].values())
     assert result.verdict is (Verdict.FAILED if changed else Verdict.PASSED)
     found = {device: tuple(row[c] for c in COLUMNS) for device, row in result.details["devices"].items()}
@@ -71,7 +72,7 @@ def stack() -> tuple[TreeRepository, str, dict[str, str]]:
 
 def test_the_stack_on_the_2_11_tree_is_a_dispatch_only_change() -> None:
     lab, base, heads = stack()
-    result = FcWindowGate().run(lab.context(base, heads["whole"]))
+    result = run_gate(FC_WINDOW, lab.context(base, heads["whole"]))
     assert result.verdict is Verdict.PASSED
     assert result.details["summary"] == (
         "dispatch-only change: no schema changed, the FC window does not apply, the bot will comment all the same"
@@ -84,7 +85,7 @@ def test_the_stack_on_the_2_11_tree_is_a_dispatch_only_change() -> None:
 
 def test_the_stack_on_the_2_11_tree_adds_one_declaration() -> None:
     lab, base, heads = stack()
-    result = CShimGate().run(lab.context(base, heads["whole"]))
+    result = run_gate(C_SHIM, lab.context(base, heads["whole"]))
     assert result.verdict is Verdict.PASSED
     assert result.details["summary"] == "1 declaration added, none changed"
     assert result.details["devices"]["mps"]["after"] == 119
@@ -92,7 +93,7 @@ def test_the_stack_on_the_2_11_tree_adds_one_declaration() -> None:
 
 def test_a_dispatch_entry_without_its_header_is_stale() -> None:
     lab, base, heads = stack()
-    result = CShimGate().run(lab.context(base, heads["stale"]))
+    result = run_gate(C_SHIM, lab.context(base, heads["stale"]))
     assert result.verdict is Verdict.FAILED
     (finding,) = [finding for finding in result.findings if finding.fails]
     assert (finding.rule, finding.path) == ("stale", header_path("mps"))
@@ -108,6 +109,6 @@ def test_a_hand_edited_declaration_of_the_real_header_fails() -> None:
         b"aoti_torch_mps_abs(AtenTensorHandle self,", b"aoti_torch_mps_abs(AtenTensorHandle self, int64_t n,"
     )
     head = lab.commit({path: edited}, parents=(base,))
-    result = CShimGate().run(lab.context(base, head))
+    result = run_gate(C_SHIM, lab.context(base, head))
     assert result.verdict is Verdict.FAILED
     assert {finding.rule for finding in result.findings if finding.fails} == {"changed", "stale"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from compat_trees import START, TreeRepository, lab_over, of_rule
+from gate_contexts import run_gate
 from patchstack.tree.git import Tree
 from patchstack.tree.native_functions import DISPATCH_KEYS, FUNCTIONS_PATH
 from references import require_reference
-from stackproof.gates.c_shim.gate import CShimGate
+from stackproof.gates.c_shim.spec import SPEC as C_SHIM
 from stackproof.model import Verdict
 
 OP = b"- func: grid_sampler_2d_backward("
@@ -30,7 +31,7 @@ def misspelt(reference: str) -> tuple[TreeRepository, str, str, int]:
 @pytest.mark.parametrize("reference", ["2.11", "2.13"])
 def test_both_gates_have_torchgens_sentence_at_the_line_of_the_entry(reference: str) -> None:
     lab, base, head, line = misspelt(reference)
-    for result in (lab.judge(base, head, today=START), CShimGate().run(lab.context(base, head))):
+    for result in (lab.judge(base, head, today=START), run_gate(C_SHIM, lab.context(base, head))):
         assert result.verdict is Verdict.FAILED
         (finding,) = of_rule(result, "torchgen")
         assert "unknown dispatch key MSP" in finding.message

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from compat_trees import BLEND, START, UTC, WEIGH, TreeRepository, of_rule, with_functions
+from gate_contexts import run_gate
 from patchstack.tree.git import GitCommitHash, Repository
 from stackproof.gates.fc_window.clock import Landing, LandingState, moment
-from stackproof.gates.fc_window.gate import FcWindowGate
+from stackproof.gates.fc_window.spec import SPEC as FC_WINDOW
 from stackproof.model import GateContext, GateResult, Verdict
 
 GLOW = "glow(Tensor self, float power=1.0) -> Tensor"
@@ -157,9 +158,8 @@ def test_a_shallow_clone_is_unknown_and_never_a_pass(lab: TreeRepository, tmp_pa
         GitCommitHash(made.base),
         GitCommitHash(made.head),
         tmp_path,
-        options={"today": LANDED + DAY},
     )
-    result = FcWindowGate().run(context)
+    result = run_gate(FC_WINDOW, context, today=LANDED + DAY)
     assert result.verdict is Verdict.NOT_RUN
     assert "the clone is shallow" in result.reason
     assert [finding.rule for finding in result.findings] == ["summary", "window-unknown"]
@@ -170,9 +170,8 @@ def test_a_shallow_clone_that_reaches_back_far_enough_is_judged(lab: TreeReposit
     lab.branch("main", made.head)
     clone = tmp_path / "shallow"
     subprocess.run(["git", "clone", "-q", "--bare", "--depth=2", f"file://{lab.path}", str(clone)], check=True)
-    options = {"today": LANDED + 20 * DAY}
     base, head = GitCommitHash(made.base), GitCommitHash(made.head)
-    result = FcWindowGate().run(GateContext(Repository.open(clone), base, head, tmp_path, options=options))
+    result = run_gate(FC_WINDOW, GateContext(Repository.open(clone), base, head, tmp_path), today=LANDED + 20 * DAY)
     assert result.verdict is Verdict.PASSED
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from compat_trees import TreeRepository, of_rule
+from gate_contexts import run_gate
 from patchstack.tree.git import Tree
 from skips import lacks, pip
 from stackproof.gates.lint.formatters import ToolNotRunError, tool
-from stackproof.gates.lint.gate import LintGate
 from stackproof.gates.lint.patterns import CONFIG_PATH, read_patterns
+from stackproof.gates.lint.spec import SPEC as LINT
 from stackproof.model import GateResult, Verdict
 
 METAL = "aten/src/ATen/native/mps/kernels/Paint.metal"
@@ -28,7 +29,7 @@ SHAPE = ["path", "line", "char", "code", "severity", "name", "original", "replac
 def judged(tmp_path: Path, after: dict[str, str | bytes], before: dict[str, str] | None = None) -> GateResult:
     lab = TreeRepository(tmp_path / "tree")
     base = lab.commit(SETTINGS if before is None else before)
-    return LintGate().run(lab.context(base, lab.commit(after, parents=(base,))))
+    return run_gate(LINT, lab.context(base, lab.commit(after, parents=(base,))))
 
 
 def has(name: str) -> bool:

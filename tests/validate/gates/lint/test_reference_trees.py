@@ -9,7 +9,7 @@ import pytest
 from skips import lacks, pip
 from stack_lab import METAL_FILE, StackLab, applied
 from stackproof.gates.lint.formatters import ToolNotRunError, tool
-from stackproof.gates.lint.gate import LintGate
+from stackproof.gates.lint.spec import SPEC as LINT
 from stackproof.model import Verdict
 
 TEST_FILE = "test/test_mps.py"
@@ -28,7 +28,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("lab", ["2.11", "2.13"], indirect=True)
 def test_the_whole_series_is_formatted_as_the_tree_wants_it(lab: StackLab) -> None:
-    result = lab.judge(LintGate())
+    result = lab.judge(LINT)
     assert [(finding.path, finding.line, finding.message) for finding in result.findings] == []
     assert result.verdict is Verdict.PASSED
     assert result.details["patterns"] == "the tree's .lintrunner.toml"
@@ -46,5 +46,5 @@ def test_the_whole_series_is_formatted_as_the_tree_wants_it(lab: StackLab) -> No
 def test_a_fault_of_each_kind_is_found_there(lab: StackLab, path: str, old: str, new: str, rule: str) -> None:
     text = lab.text(path)
     assert old in text
-    result = lab.judge(LintGate(), lab.changed({path: text.replace(old, new, 1)}))
+    result = lab.judge(LINT, lab.changed({path: text.replace(old, new, 1)}))
     assert (path, rule) in [(finding.path, finding.rule) for finding in result.findings]

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from gate_contexts import run_gate
 from kernel_trees import commit_kernels, overlay_texts, replaced
 from patchstack.cache import cache_dir
 from patchstack.tree.git import Repository
 from patchstack.tree.native_functions import FUNCTIONS_PATH
 from stackproof.engines.standin.stack import OPERATIONS
-from stackproof.gates.metal_run.gate import MetalRunGate
+from stackproof.gates.metal_run.spec import SPEC as METAL_RUN
 from stackproof.model import GateContext, GateResult, Verdict
 
 FORWARD, BACKWARD = "grid_sampler_3d", "grid_sampler_2d_backward"
@@ -51,7 +52,7 @@ def judged(
     with Repository.open(root) as repository:
         commits = [repository.commit(name).hash for name in ("HEAD~1", "HEAD")]
         settings = {"ops": [FORWARD], "run_modes": ["plain"], "match": "two samples", **options}
-        return MetalRunGate().run(GateContext(repository, commits[0], commits[1], cache_dir(), options=settings))
+        return run_gate(METAL_RUN, GateContext(repository, commits[0], commits[1], cache_dir()), **settings)
 
 
 ONE_MODE = "random values; bilinear, zeros, align_corners; float32; "

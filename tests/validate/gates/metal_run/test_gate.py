@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from gate_contexts import run_gate
 from kernel_trees import commit, commit_kernels, overlay_texts, replaced
 from overlay_kernels import KERNELS, OPS, OVERLAY, STANDIN, TORCH_HEADERS
 from patchstack.cache import cache_dir
 from patchstack.tree.git import Repository
-from stackproof.gates.metal_run.gate import LIMITS, MetalRunGate
+from stackproof.gates.metal_run.spec import SPEC as METAL_RUN
 from stackproof.model import GateContext, GateResult, Verdict
 
 OP = "grid_sampler_2d_backward"
@@ -36,7 +37,7 @@ def judged(root: Path, changes: dict[str, tuple[str, str]] | None = None, **opti
     with Repository.open(root) as repository:
         base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
         settings = {"ops": [OP], "run_modes": ["plain"], "small": True, **options}
-        return MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
+        return run_gate(METAL_RUN, GateContext(repository, base, head, cache_dir()), **settings)
 
 
 def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_the_overlays_kernels_pass_and_the_limits_are_said(tmp_path: Path) -> No
     assert result.worst_error < 4
     assert {row["dtype"] for row in result.details["table"]} == {"float32", "float16", "bfloat16"}
     assert "bicubic, reflection, align_corners" in result.details["text"]
-    assert tuple(result.limits) == LIMITS
+    assert tuple(result.limits) == METAL_RUN.limits
 
 
 def test_a_wrong_kernel_fails_with_the_mode_and_the_number_of_cases(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_kernel_that_no_case_launches_fails_and_is_named(tmp_path: Path) -> No
     with Repository.open(root) as repository:
         base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
         settings = {"ops": ["grid_sampler_3d"], "run_modes": ["plain"]}
-        result = MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
+        result = run_gate(METAL_RUN, GateContext(repository, base, head, cache_dir()), **settings)
     assert result.verdict is Verdict.FAILED
     (finding,) = [one for one in result.findings if one.fails]
     assert (finding.rule, finding.path) == ("never-launched", SOURCE)
@@ -145,7 +146,7 @@ def compared(root: Path, **options: object) -> GateResult:
     with Repository.open(root) as repository:
         base, head = (repository.commit(name).hash for name in ("HEAD~1", "HEAD"))
         settings = {"ops": ["grid_sampler_3d"], "run_modes": ["plain"], "match": "as before", **options}
-        return MetalRunGate().run(GateContext(repository, base, head, cache_dir(), options=settings))
+        return run_gate(METAL_RUN, GateContext(repository, base, head, cache_dir()), **settings)
 
 
 def test_the_forward_is_compared_with_the_kernels_of_the_commit_below(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stack_lab import StackLab, applied
-from stackproof.gates.op_run.gate import OpRunGate
+from stackproof.gates.op_run.spec import SPEC as OP_RUN
 from stackproof.model import Verdict
 
 KERNELS = "aten/src/ATen/native/mps/kernels/CdistBackward.metal"
@@ -28,7 +28,7 @@ def cdist(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackLab]:
 
 
 def test_an_op_that_only_a_backward_pass_calls_is_proved_from_the_samples_of_its_forward(cdist: StackLab) -> None:
-    result = cdist.judge(OpRunGate(), ops=[])
+    result = cdist.judge(OP_RUN, ops=[])
     assert [finding.message for finding in result.findings if finding.fails] == []
     assert result.verdict is Verdict.PASSED, result.reason
     kernels = result.details["kernels"]
@@ -67,7 +67,7 @@ def test_an_op_that_only_a_backward_pass_calls_is_proved_from_the_samples_of_its
 def test_a_seeded_fault_fails_with_its_rule(
     cdist: StackLab, path: str, old: str, new: str, rule: str, words: str
 ) -> None:
-    result = cdist.judge(OpRunGate(), cdist.replaced(old, new, path), ops=[])
+    result = cdist.judge(OP_RUN, cdist.replaced(old, new, path), ops=[])
     assert result.verdict is Verdict.FAILED
     found = [finding for finding in result.findings if finding.fails and finding.rule == rule]
     assert any(words in finding.message for finding in found), [str(one) for one in result.findings]
@@ -75,7 +75,7 @@ def test_a_seeded_fault_fails_with_its_rule(
 
 def test_a_kernel_that_no_sample_launches_fails(cdist: StackLab) -> None:
     always_float = cdist.replaced('"cdist_backward_" + scalarToMetalTypeString(first)', '"cdist_backward_float"', HOST)
-    result = cdist.judge(OpRunGate(), always_float, ops=[])
+    result = cdist.judge(OP_RUN, always_float, ops=[])
     missing = [finding for finding in result.findings if finding.rule == "never-launched"]
     assert [finding.fails for finding in missing] == [True]
     assert missing[0].details["kernels"] == ["cdist_backward_bfloat", "cdist_backward_half"]

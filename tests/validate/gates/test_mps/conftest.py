@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overlay_kernels import KERNELS, OPS, OVERLAY, STANDIN, TORCH_HEADERS
+from overlay_kernels import KERNELS, OVERLAY, STANDIN, TORCH_HEADERS
 from patchstack.cache import cache_dir
 from patchstack.tree.git import Repository
 from stackproof.model import GateContext
@@ -36,4 +36,4 @@ def kernels_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def context(kernels_repository: Path) -> GateContext:
     repository = Repository.open(kernels_repository)
     base, head = repository.commit("main~1").hash, repository.commit("main").hash
-    return GateContext(repository, base, head, cache_dir(), options={"ops": OPS, "small": True})
+    return GateContext(repository, base, head, cache_dir())

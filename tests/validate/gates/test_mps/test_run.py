@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from skips import cannot
 from stack_lab import StackLab
 from stackproof.engines.kernels import KernelLibrary
 from stackproof.gates.test_mps.fast_path import _FALLBACK, kernels_of, run_on, run_on_mps
+from stackproof.gates.test_mps.spec import Options
 from stackproof.model import GateContext, Verdict
 from stackproof.ops.fast_path import fast_path_for, has_mps_kernel, registered
 from stackproof.report.error_rows import error_rows
@@ -24,7 +24,7 @@ OP = "grid_sampler_2d_backward"
 
 @pytest.mark.skipif(torch.backends.mps.is_available(), reason=cannot("there is an Apple GPU"))
 def test_without_an_apple_gpu_it_is_not_run_and_never_passed(context: GateContext) -> None:
-    result = run_on_mps(context)
+    result = run_on_mps(context, Options())
     assert result.verdict is Verdict.NOT_RUN
     assert "needs a Mac" in result.reason
 
@@ -32,14 +32,14 @@ def test_without_an_apple_gpu_it_is_not_run_and_never_passed(context: GateContex
 def test_the_fallback_to_the_cpu_is_refused(context: GateContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setenv(_FALLBACK, "1")
-    result = run_on_mps(context)
+    result = run_on_mps(context, Options())
     assert result.verdict is Verdict.NOT_RUN
     assert _FALLBACK in result.reason
 
 
 @pytest.mark.exhaustive
 def test_the_kernels_pass_their_proof_and_autograd_on_the_stand_in(context: GateContext) -> None:
-    result = run_on(StandInDevice(cache_dir()), context)
+    result = run_on(StandInDevice(cache_dir()), context, Options(ops=OPS, small=True))
     assert result.verdict is Verdict.PASSED, [finding.message for finding in result.findings]
     assert result.name == "test-mps"
     assert "Apple half was not run" in result.limits[0]
@@ -61,10 +61,7 @@ def test_on_the_whole_matrix_the_forward_is_compared_with_the_kernels_below_the_
     assert len(results) == unit.cases
 
 
-@pytest.fixture
-def one_op(context: GateContext) -> GateContext:
-    """The same context for the 2D op only, to save time."""
-    return replace(context, options={**context.options, "ops": [OP]})
+ONE_OP = Options(ops=(OP,), small=True)  # to save time
 
 
 class Faulty(StandInDevice):
@@ -82,29 +79,29 @@ class Faulty(StandInDevice):
 DERIVATIVE = "static_cast<T>(window.axes[axis].derivative"
 
 
-def test_a_kernel_that_computes_the_wrong_gradient_fails(one_op: GateContext) -> None:
-    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), one_op)
+def test_a_kernel_that_computes_the_wrong_gradient_fails(context: GateContext) -> None:
+    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), context, ONE_OP)
     assert result.verdict is Verdict.FAILED
     wrong = [finding.message for finding in result.findings if finding.rule == "wrong-value"]
     assert any("float32: grad_grid is off" in message and "(two samples, sliced" in message for message in wrong)
     assert any("float32: grad_grid is off" in message and "(through autograd)" in message for message in wrong)
 
 
-def test_a_dtype_without_kernels_is_a_finding_and_hides_no_other_result(one_op: GateContext) -> None:
-    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), one_op)
+def test_a_dtype_without_kernels_is_a_finding_and_hides_no_other_result(context: GateContext) -> None:
+    result = run_on(Faulty(DERIVATIVE, DERIVATIVE.replace("window", "-window")), context, ONE_OP)
     raised = {finding.rule for finding in result.findings if "AttributeError" in finding.message}
     assert raised == {"not-run", "autograd"}
     assert "grid_sampler_2d_backward_bilinear_zeros_half" in str([finding.message for finding in result.findings])
 
 
-def test_a_kernel_that_does_not_compile_is_a_finding(one_op: GateContext) -> None:
-    result = run_on(Faulty("kernel void grid_sampler_backward(", "kernel void oops(nonsense,"), one_op)
+def test_a_kernel_that_does_not_compile_is_a_finding(context: GateContext) -> None:
+    result = run_on(Faulty("kernel void grid_sampler_backward(", "kernel void oops(nonsense,"), context, ONE_OP)
     assert result.verdict is Verdict.FAILED
     assert [finding.rule for finding in result.findings] == ["compile"]
 
 
 def test_an_op_that_nobody_can_prove_is_not_run(context: GateContext) -> None:
-    result = run_on(StandInDevice(cache_dir()), replace(context, options={"ops": ["nonsense"]}))
+    result = run_on(StandInDevice(cache_dir()), context, Options(ops=("nonsense",)))
     assert result.verdict is Verdict.NOT_RUN
     assert "nonsense" in result.reason
 

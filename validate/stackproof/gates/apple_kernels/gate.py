@@ -9,7 +9,6 @@ The wheel is used where it is in the cache.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -40,8 +39,11 @@ from stackproof.gates.apple_kernels.cases import (
     sampler_kernels,
     tasks_of,
 )
+from stackproof.gates.apple_kernels.spec import SPEC
+from stackproof.gates.common.options import MatchOptions
+from stackproof.gates.common.results import judged, not_run
 from stackproof.gates.common.touched import Touched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops import proof_for
 from stackproof.ops.grid_sampler.apple.peer import PeerRow, peer_table
 from stackproof.ops.grid_sampler.apple.sampler import SamplerResult, largest_error
@@ -50,12 +52,6 @@ from stackproof.ops.grid_sampler.families.upstream import SamplerKernel
 from stackproof.ops.grid_sampler.modes import Sampler
 from stackproof.ops.sources import OpSource, written_source
 
-NAME = "apple-kernels"
-LIMITS = (
-    "Apple's compiler was not run: its output in a released wheel was translated and run on this host.",
-    "What Metal leaves open (conversions out of range, last places, order of lanes) is this project's choice here.",
-    "Nothing here shows an Apple GPU's precision, memory order or speed.",
-)
 _KERNEL_HEADERS, _LIBRARY_HEADERS = "aten/src/ATen/native/mps/kernels", "c10/metal"
 _TIMEOUT = 600.0
 
@@ -80,36 +76,25 @@ class _Collected:
         self.findings.append(Finding(message, path=path, rule=rule))
 
 
-class AppleKernelsGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``release`` (whose wheel and headers are used; 2.13 by default), ``section`` of its library, ``match``
-    (only tasks whose label has this text).
-    """
-
-    name = NAME
-    summary = "our Metal headers, layouts and executor agree with what Apple's compiler made of the same sources"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Compare; the stack itself is not judged, but everything that judges its kernels is."""
-        started = time.monotonic()
-        try:
-            llvm()
-            work, tasks = _prepare(context)
-        except PatchstackError as error:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
-        tasks = [task for task in tasks if context.options.get("match", "") in task.label]
-        collected = _Collected()
-        release = work.release
-        if release.stack is None:
-            text = "the head commit has no backward grid samplers of the series: nothing to put beside upstream's"
-            collected.findings.append(Finding(text, rule="not-run", fails=False))
-        for done, (task, answer) in enumerate(run_tasks(tasks, work, jobs=context.jobs, timeout=_TIMEOUT), 1):
-            _collect(collected, task, answer)
-            context.progress(done, len(tasks), task.label)
-        if release.stack and failing(collected.findings):
-            collected.findings = _as_below(context, work, tasks, collected.findings)
-        return _result(release, collected, time.monotonic() - started)
+def run(context: GateContext, options: MatchOptions) -> GateResult:
+    """Compare; the stack itself is not judged, but everything that judges its kernels is."""
+    try:
+        llvm()
+        work, tasks = _prepare(context)
+    except PatchstackError as error:
+        return not_run(SPEC, str(error))
+    tasks = [task for task in tasks if options.match in task.label]
+    collected = _Collected()
+    release = work.release
+    if release.stack is None:
+        text = "the head commit has no backward grid samplers of the series: nothing to put beside upstream's"
+        collected.findings.append(Finding(text, rule="not-run", fails=False))
+    for done, (task, answer) in enumerate(run_tasks(tasks, work, jobs=context.jobs, timeout=_TIMEOUT), 1):
+        _collect(collected, task, answer)
+        context.progress(done, len(tasks), task.label)
+    if release.stack and failing(collected.findings):
+        collected.findings = _as_below(context, work, tasks, collected.findings)
+    return _result(release, collected)
 
 
 def _as_below(context: GateContext, work: Work, tasks: Sequence[Task], findings: Sequence[Finding]) -> list[Finding]:
@@ -139,7 +124,7 @@ def _prepare(context: GateContext) -> tuple[Work, list[Task]]:
     watched = ALL_DETECTORS | RunMode.TRAFFIC
     kernels = sampler_kernels(Release(name, section, cache_dir(), watched))
     headers = _headers(name)
-    root = write_sources(headers, context.cache / NAME)
+    root = write_sources(headers, context.cache / SPEC.name)
     dirs = tuple(root / folder for folder in INCLUDE_FOLDERS)
     stack = _stack(context, context.head)
     names = _kernel_names(stack) if stack else frozenset()
@@ -221,18 +206,14 @@ def _judge_sampler(collected: _Collected, kernel: SamplerKernel, answer: Answer)
         collected.fail(report, "detector")
 
 
-def _result(release: Release, collected: _Collected, seconds: float) -> GateResult:
-    failed = sum(finding.fails for finding in collected.findings)
-    return GateResult(
-        NAME,
-        Verdict.FAILED if failed or not collected.cases else Verdict.PASSED,
-        max(collected.cases, failed),
-        failed,
+def _result(release: Release, collected: _Collected) -> GateResult:
+    return judged(
+        SPEC,
+        cases=collected.cases,
+        failed=sum(finding.fails for finding in collected.findings),
         worst_error=max((error for row in collected.samplers for error in row.epsilons.values()), default=None),
-        seconds=seconds,
         findings=sorted(collected.findings, key=lambda one: (one.path, one.message)),
         details=_details(release, collected),
-        limits=LIMITS,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from patchstack.errors import PatchstackError
@@ -12,46 +11,38 @@ from stackproof.engines.pool.tasks import Died, run_tasks
 from stackproof.gates.bench.count import Counted, CountTask, CountWork
 from stackproof.gates.bench.count_tables import COUNTED, markdown, plot, text
 from stackproof.gates.bench.counts import RowCount, as_record, findings, recorded, row_records, step_records
-from stackproof.gates.bench.devices import HOST
-from stackproof.gates.bench.sources import BASE, HEAD, sources_of
+from stackproof.gates.bench.sources import BASE, HEAD, rows_that_fail, sources_of
+from stackproof.gates.bench.spec import HOST, SPEC
+from stackproof.gates.common.results import failed_early, judged, not_run
 from stackproof.gates.common.touched import Touched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops.grid_sampler.bench.rows import Row
 from stackproof.ops.sources import BUILDS, OpSource, compile_error
 
-LIMITS = (
-    "No time was measured: caches, latencies and what a GPU does at once are not in a count.",
-    "Counts are of small shapes: at the edges of a small image more samples are cut off.",
-)
 _TIMEOUT = 300.0  # seconds for one row
 
 
 def count_on_host(context: GateContext, rows: Sequence[Row]) -> GateResult:
     """Count ``rows`` on both commits and compare."""
-    started = time.monotonic()
     builds = context.cache / BUILDS
     try:
         sources = sources_of(context, rows)
     except PatchstackError as error:
-        return _nothing(str(error))
+        return not_run(SPEC, str(error))
     refused = compile_error(sources[HEAD], builds, RunMode.TRAFFIC)
     if refused is not None:
         below = compile_error(sources[BASE], builds, RunMode.TRAFFIC) if BASE in sources else None
         if below is not None and same_words(str(below)) == same_words(str(refused)):
-            return _nothing(f"the kernels do not compile, {AS_BEFORE}: {refused}")
+            return not_run(SPEC, f"the kernels do not compile, {AS_BEFORE}: {refused}")
         finding = Finding(f"the kernels do not compile: {refused}", sources[HEAD].path, rule="compile")
-        return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=[finding], limits=LIMITS)
+        return failed_early(SPEC, finding)
     answers = _answers(context, sources, rows)
     counts, failures = _paired(rows, answers)
     if failures:
         failures = _as_below(context, failures, rows, answers)
     if not counts and not failures:
-        return _nothing("the head commit has no backward kernels that this gate knows how to launch")
-    return _result(counts, failures, time.monotonic() - started)
-
-
-def _nothing(reason: str) -> GateResult:
-    return GateResult("bench", Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+        return not_run(SPEC, "the head commit has no backward kernels that this gate knows how to launch")
+    return _result(counts, failures)
 
 
 def _answers(
@@ -98,15 +89,12 @@ def _as_below(
     return [as_note(one) if same_words(one.message) in theirs else one for one in failures]
 
 
-def _result(counts: Sequence[RowCount], failures: Sequence[Finding], seconds: float) -> GateResult:
+def _result(counts: Sequence[RowCount], failures: Sequence[Finding]) -> GateResult:
     found = [*failures, *findings(counts, recorded())]
-    failed = {finding.message.partition(": ")[0] for finding in found if finding.fails}
-    return GateResult(
-        "bench",
-        Verdict.FAILED if failed else Verdict.PASSED,
+    return judged(
+        SPEC,
         cases=len(counts) + len(failures),
-        failed=len(failed),
-        seconds=seconds,
+        failed=rows_that_fail(found),
         findings=found,
         details={
             "device": HOST,
@@ -118,5 +106,4 @@ def _result(counts: Sequence[RowCount], failures: Sequence[Finding], seconds: fl
             "launches": step_records(counts),
             "record": as_record(counts),
         },
-        limits=LIMITS,
     )

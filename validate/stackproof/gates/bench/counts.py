@@ -20,7 +20,7 @@ from stackproof.ops.grid_sampler.bench.rows import Row, necessary_bytes
 from stackproof.ops.grid_sampler.bench.stand_ins import elements, stand_in
 
 RECORD = Path(__file__).with_name("recorded.json")
-_TO_RECORD = "python -m stackproof.gates.bench.record FOLDER/bench.json, of --bench-out FOLDER"
+_TO_RECORD = "validate-stack bench record FOLDER/bench.json, of --bench-out FOLDER"
 _NAMES = tuple(field.name for field in fields(Traffic))
 _JUDGED = ("atomics", "loads", "stores", "bytes", "atomic_sectors", "sectors")
 _SAID_OF_OTHERS = ("atomics", "sectors")

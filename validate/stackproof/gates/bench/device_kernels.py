@@ -14,7 +14,7 @@ from stackproof.engines.gpu.build import host_signatures
 from stackproof.engines.gpu.embed import embed
 from stackproof.engines.metal.build import Source
 from stackproof.engines.metal.model import Signature
-from stackproof.gates.bench.devices import CUDA, MPS
+from stackproof.gates.bench.spec import CUDA, MPS
 from stackproof.ops.grid_sampler.bench.passes import Kernels
 from stackproof.ops.sources import OpSource
 

@@ -6,7 +6,8 @@ import os
 
 import torch
 
-HOST, CUDA, MPS = "host", "cuda", "mps"
+from stackproof.gates.bench.spec import CUDA, HOST, MPS
+
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
 
@@ -18,11 +19,11 @@ def available() -> str:
 def why_not(device: str) -> str:
     """Why nothing can be measured on a device here, and what to do; empty where it can be."""
     if device == CUDA and not torch.cuda.is_available():
-        return "needs an NVIDIA GPU and a torch with CUDA (without one: validate-stack --only bench --device host)"
+        return "needs an NVIDIA GPU and a torch with CUDA (without one: validate-stack bench --device host)"
     if device == MPS and not torch.backends.mps.is_available():
         return (
             "needs a Mac with an Apple GPU (without one: --device host; for somebody who has one: "
-            "validate-stack --print-bench-script)"
+            "validate-stack bench --print-bench-script)"
         )
     if device == MPS and os.environ.get(_FALLBACK, "0") != "0":
         return f"{_FALLBACK} is set, times would be the CPU's (next: unset {_FALLBACK})"

@@ -1,7 +1,7 @@
 """Takes counts over into the record that travels with the project: after a change of the kernels that is meant.
 
-    validate-stack --reference 2.11 --only bench --bench-out FOLDER
-    python -m stackproof.gates.bench.record FOLDER/bench.json
+    validate-stack bench --reference 2.11 --bench-out FOLDER
+    validate-stack bench record FOLDER/bench.json
 
 Only the rows of the quick table are kept, and only of the series' own kernels: upstream's are not ours to keep small.
 """
@@ -9,10 +9,10 @@ Only the rows of the quick table are kept, and only of the series' own kernels: 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from patchstack.errors import UsageError
 from stackproof.gates.bench.counts import RECORD, Record, recorded
 from stackproof.ops.grid_sampler.bench.passes import SCHEMES
 from stackproof.ops.grid_sampler.bench.rows import quick_rows
@@ -44,18 +44,22 @@ def _lines(record: Record) -> Iterator[str]:
     yield "}"
 
 
-def main(files: Sequence[str]) -> int:
-    """Command line: files of ``--bench-out``."""
+def take_over(files: Sequence[Path]) -> None:
+    """Bring the record up to date.
+
+    Raises:
+        UsageError: one of the files is none of ``--bench-out``; the record is as it was then.
+    """
     record = recorded()
     for file in files:
         try:
-            record = merged(record, json.loads(Path(file).read_text(encoding="utf-8"))["record"])
+            record = merged(record, json.loads(file.read_text(encoding="utf-8"))["record"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            print(f"{file}: not a file of validate-stack --only bench --bench-out ({error})", file=sys.stderr)
-            return 2
+            raise UsageError(
+                "not a file that has counts",
+                where=str(file),
+                expected="bench.json of --bench-out",
+                found=str(error),
+                next_command="validate-stack bench --device host --bench-out FOLDER",
+            ) from None
     RECORD.write_text(text(record), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from patchstack.tree.git import GitCommitHash, Tree
-from stackproof.model import GateContext
+from stackproof.model import Finding, GateContext
 from stackproof.ops import OpProof, proof_for
 from stackproof.ops.grid_sampler.bench.rows import Row
 from stackproof.ops.sources import OpSource, written_source
@@ -32,6 +32,11 @@ def sources_of(context: GateContext, rows: Sequence[Row]) -> dict[str, OpSource]
         if before.root != sources[HEAD].root and _has_backward(before):
             sources[BASE] = before
     return sources
+
+
+def rows_that_fail(findings: Sequence[Finding]) -> int:
+    """How many rows findings fail that begin with the label of one."""
+    return len({one.message.partition(": ")[0] for one in findings if one.fails})
 
 
 def _source(context: GateContext, commit: GitCommitHash, proof: OpProof) -> OpSource:

@@ -5,7 +5,6 @@ All are measured in one run, one after the other on the same tensors, behind a f
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,13 +16,14 @@ from patchstack.confine import Confined, note
 from patchstack.errors import PatchstackError
 from stackproof.base_commit.findings import as_note, same_words
 from stackproof.gates.bench.device_kernels import COMPILERS, Compiler
-from stackproof.gates.bench.devices import CUDA
-from stackproof.gates.bench.sources import BASE, HEAD, sources_of
+from stackproof.gates.bench.sources import BASE, HEAD, rows_that_fail, sources_of
+from stackproof.gates.bench.spec import CUDA, SPEC
 from stackproof.gates.bench.speed import Measured, speed_markdown
 from stackproof.gates.bench.speed_report import AFTER, BEFORE, plot, records, text
 from stackproof.gates.bench.timing import Clock, Timing
+from stackproof.gates.common.results import judged, not_run
 from stackproof.gates.common.touched import Touched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops.grid_sampler.bench.passes import Kernels, case_of, scheme_of
 from stackproof.ops.grid_sampler.bench.rows import PR_GROUP, Row
 from stackproof.ops.grid_sampler.fast.passes import Case
@@ -68,23 +68,22 @@ def measure_on(
         compiler: what makes the kernels, the device's own by default.
         clock: what measures, likewise.
     """
-    started = time.monotonic()
     seen = _Seen()
     try:
         sources = sources_of(context, rows)
     except PatchstackError as error:
-        return GateResult("bench", Verdict.NOT_RUN, reason=str(error))
+        return not_run(SPEC, str(error), ())
     clock, touched = clock or Clock(device), Touched.by(context)
     libraries = dict(_compiled(sources, compiler or COMPILERS[device], context, seen))
     if HEAD not in libraries:
-        return GateResult("bench", Verdict.FAILED, cases=1, failed=1, findings=seen.findings)
+        return judged(SPEC, cases=0, findings=seen.findings, limits=())
     note(Confined("the stack's kernels, on the GPU,", {}))
     copy = clock.copy_bandwidth()
     for done, row in enumerate(rows, 1):
         context.progress(done, len(rows), row.label)
         _measure(row, clock, libraries, seen, touched.launches)
         clock.free()
-    return _result(seen, clock, copy, time.monotonic() - started)
+    return _result(seen, clock, copy)
 
 
 def _compiled(
@@ -165,22 +164,20 @@ def _wrong(row: Row, case: Case, work: Work) -> Iterator[Finding]:
             yield Finding(f"{row.label}: {name} is off by {error:.2g} of its largest value", rule="wrong-value")
 
 
-def _result(seen: _Seen, clock: Clock, copy: float, seconds: float) -> GateResult:
+def _result(seen: _Seen, clock: Clock, copy: float) -> GateResult:
     measured = [one for one in seen.measured if AFTER in one.times]
-    failed = {finding.message.partition(": ")[0] for finding in seen.findings if finding.fails}
+    failed = rows_that_fail(seen.findings)
     if not measured and not failed:
-        return GateResult("bench", Verdict.NOT_RUN, reason="the head commit has no backward kernels that are known")
+        return not_run(SPEC, "the head commit has no backward kernels that are known", ())
     title = (
         f"Measured on {clock.name()} (PyTorch {torch.__version__}, copy {copy:.2f} TB/s); medians of 11, milliseconds, "
         "second-level cache flushed; zero-filling, layout changes and rounding included."
     )
     limit = _LIMITS.get(clock.device, "")
-    return GateResult(
-        "bench",
-        Verdict.FAILED if failed else Verdict.PASSED,
+    return judged(
+        SPEC,
         cases=len(seen.measured),
-        failed=len(failed),
-        seconds=seconds,
+        failed=failed,
         findings=seen.findings,
         details={
             "device": clock.name(),

@@ -2,86 +2,63 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from patchstack.errors import PatchstackError
-from patchstack.series import load_series
 from patchstack.tree.git import Tree
 from stackproof.engines.mac_build.execute import CommandResult, only_one, run_commands
 from stackproof.engines.mac_build.folder import BuildFolder
 from stackproof.engines.mac_build.machine import Machine
 from stackproof.engines.mac_build.ninja import failures
 from stackproof.engines.mac_build.plan import BuildRequest, Command, plan_build, shell_lines
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.build.spec import SPEC
+from stackproof.gates.common.options import OpsOptions
+from stackproof.gates.common.results import judged, not_run
+from stackproof.model import Finding, GateContext, GateResult
 
-LIMITS = (
-    "Built for this Mac without CUDA, distributed, oneDNN, FBGEMM, XNNPACK, Kineto and the C++ tests; CI builds more.",
-)
 _WHOLE_TREE = ("setup.py", "CMakeLists.txt", "requirements.txt")
 
 
-class BuildGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``series`` (whose ops must have an MPS kernel afterwards), ``ops`` (ops instead of those of a series).
-
-    Args:
-        machine: the machine to build on; this one by default.
-    """
-
-    name = "build"
-    summary = "an incremental PyTorch build of the stack (macOS)"
-
-    def __init__(self, machine: Machine | None = None) -> None:
-        self._given = machine
-
-    def plan(self, context: GateContext) -> Sequence[str]:
-        """The exact commands, on any system; nothing is run."""
-        machine = self._given or Machine.here()
-        missing = _missing(context)
-        notes = [f"# not run on this tree: {missing}"] if missing else []
-        return [*notes, *shell_lines(machine, _request(context))]
-
-    def run(self, context: GateContext) -> GateResult:
-        """Build the head commit; the build is left for the gate "test-mps" and for the next run."""
-        machine = self._given or Machine.here()
-        reason = machine.not_able or _missing(context)
-        if reason:
-            return GateResult(self.name, Verdict.NOT_RUN, reason=reason)
-        started = time.monotonic()
-        request = _request(context)
-        folder = request.folder
-        folder.path.mkdir(parents=True, exist_ok=True)
-        try:
-            with only_one(folder.path):
-                folder.stamp.unlink(missing_ok=True)
-                commands = plan_build(machine, request)
-                results = list(run_commands(commands, folder.log, context.progress))
-                if not results[-1].status:
-                    folder.mark_built(context.head)
-        except PatchstackError as error:
-            return GateResult(self.name, Verdict.NOT_RUN, reason=str(error))
-        return _result(machine, request, commands, results, time.monotonic() - started)
+def plan(context: GateContext, options: OpsOptions) -> Sequence[str]:
+    """The exact commands, on any system; nothing is run."""
+    missing = _missing(context)
+    notes = [f"# not run on this tree: {missing}"] if missing else []
+    return [*notes, *shell_lines(Machine.here(), _request(context, options))]
 
 
-def _request(context: GateContext) -> BuildRequest:
+def run(context: GateContext, options: OpsOptions) -> GateResult:
+    """Build the head commit; the build is left for the gate "test-mps" and for the next run."""
+    machine = Machine.here()
+    reason = machine.not_able or _missing(context)
+    if reason:
+        return not_run(SPEC, reason)
+    request = _request(context, options)
+    folder = request.folder
+    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        with only_one(folder.path):
+            folder.stamp.unlink(missing_ok=True)
+            commands = plan_build(machine, request)
+            results = list(run_commands(commands, folder.log, context.progress))
+            if not results[-1].status:
+                folder.mark_built(context.head)
+    except PatchstackError as error:
+        return not_run(SPEC, str(error))
+    return _result(machine, request, commands, results)
+
+
+def _request(context: GateContext, options: OpsOptions) -> BuildRequest:
     folder = BuildFolder.of(context.repository, context.cache)
     return BuildRequest(
         context.repository.root,
         context.head,
         folder,
         context.jobs,
-        _ops(context.options),
+        options.named_ops,
         worktree_exists=(folder.worktree / ".git").exists(),
         environment_exists=folder.python.exists(),
     )
-
-
-def _ops(options: Mapping[str, Any]) -> tuple[str, ...]:
-    named = options.get("ops")
-    return tuple(named) if named else load_series(options.get("series")).ops
 
 
 def _missing(context: GateContext) -> str:
@@ -98,15 +75,11 @@ def _result(
     request: BuildRequest,
     commands: Sequence[Command],
     results: Sequence[CommandResult],
-    seconds: float,
 ) -> GateResult:
-    failed = sum(bool(result.status) for result in results)
-    return GateResult(
-        BuildGate.name,
-        Verdict.FAILED if failed else Verdict.PASSED,
+    return judged(
+        SPEC,
         cases=len(commands),
-        failed=failed,
-        seconds=seconds,
+        failed=sum(bool(result.status) for result in results),
         findings=list(_findings(request, results)),
         details={
             "log": str(request.folder.log),
@@ -114,7 +87,6 @@ def _result(
             "compiler_launcher": machine.compiler_launcher or "none",
             "steps": {result.command.name: _step(result) for result in results},
         },
-        limits=LIMITS,
     )
 
 

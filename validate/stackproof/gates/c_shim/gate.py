@@ -8,40 +8,28 @@ from dataclasses import dataclass, replace
 from patchstack.errors import TreeError
 from patchstack.tree.c_shim import HEADER_FOLDER, Declaration, ShimDelta, classify, header_path, parse_declarations
 from patchstack.tree.git import Tree
-from patchstack.tree.torchgen_run import generate_c_shims
 from stackproof.base_commit.findings import as_note, failing, noted
 from stackproof.gates.c_shim.callers import base_function, find_callers, inductor_chooses_versions
 from stackproof.gates.c_shim.fallback import FALLBACK_PATH, FallbackOperators, VersionForm, read_fallback_operators
 from stackproof.gates.c_shim.recipe import REGENERATE, recipe, version_macro
-from stackproof.gates.c_shim.stale import Freshness, Generate, StaleHeader, check_freshness, same_inputs
+from stackproof.gates.c_shim.spec import SPEC
+from stackproof.gates.c_shim.stale import Freshness, StaleHeader, check_freshness, same_inputs
 from stackproof.gates.c_shim.traps import find_traps
 from stackproof.gates.common.errors import MalformedTreeError
 from stackproof.gates.common.functions import FUNCTIONS_PATH, NativeFunctions, read_functions
 from stackproof.gates.common.guard import SUMMARY_RULE, guarded
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.common.options import NoOptions
+from stackproof.gates.common.results import judged, not_run
+from stackproof.model import Finding, GateContext, GateResult
 
-LIMITS = ("declarations are compared as text: a type that keeps its name and changes its size elsewhere is not seen",)
 MOST_CALLERS = 20
 KNOWN_DEVICES = ("aten", "cpu", "cuda", "mps", "xpu")
 """Devices that a report names even where a tree has no header for them yet."""
 
 
-class CShimGate:
-    """Judges the C-shim headers of ``context.head`` against those of ``context.base``; takes no options.
-
-    Args:
-        generate: makes headers with a tree's own torchgen.
-    """
-
-    name = "c-shim"
-    summary = "C-shim headers: no declaration changed, none stale"
-
-    def __init__(self, generate: Generate = generate_c_shims) -> None:
-        self._generate = generate
-
-    def run(self, context: GateContext) -> GateResult:
-        """Judge the range; a header that cannot be parsed is a finding of rule ``malformed-input``."""
-        return guarded(self.name, lambda: _judge(self.name, context, self._generate))
+def run(context: GateContext, _options: NoOptions) -> GateResult:
+    """Judge the range; a header that cannot be parsed is a finding of rule ``malformed-input``."""
+    return guarded(SPEC, lambda: _judge(context))
 
 
 @dataclass(frozen=True)
@@ -57,46 +45,43 @@ class _Judged:
     already_stale: frozenset[StaleHeader]
 
 
-def _judge(name: str, context: GateContext, generate: Generate) -> GateResult:
+def _judge(context: GateContext) -> GateResult:
     base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
     headers = {device: (_read(base, device), _read(head, device)) for device in _devices(base, head)}
     if not headers:
-        return GateResult(name, Verdict.NOT_RUN, reason=f"neither tree has a header in {HEADER_FOLDER}")
+        return not_run(SPEC, f"neither tree has a header in {HEADER_FOLDER}", ())
     context.progress(1, 2, "asking the tree's torchgen")
     present = [device for device in headers if head.exists(header_path(device))]
     untouched = same_inputs(base, head)
-    fresh = Freshness() if untouched else check_freshness(head, present, generate)
-    judged = _Judged(
+    fresh = Freshness() if untouched else check_freshness(head, present)
+    seen = _Judged(
         base,
         head,
         {device: classify(before or (), after or ()) for device, (before, after) in headers.items()},
         read_fallback_operators(head),
         read_functions(head),
         fresh,
-        frozenset(check_freshness(base, present, generate).stale) if fresh.stale else frozenset(),
+        frozenset(check_freshness(base, present).stale) if fresh.stale else frozenset(),
     )
-    found = sorted(_findings(judged), key=lambda finding: (finding.path, finding.line))
+    found = sorted(_findings(seen), key=lambda finding: (finding.path, finding.line))
     if failing(found):
-        found = noted(found, _of_base(base, present, generate, judged), head=head, base=base)
-    findings = (Finding(summary(judged.deltas), rule=SUMMARY_RULE, fails=False), *found)
-    failed = sum(finding.fails for finding in findings)
-    not_run = bool(fresh.refusal) and not failed
-    return GateResult(
-        name,
-        Verdict.FAILED if failed else Verdict.NOT_RUN if not_run else Verdict.PASSED,
+        found = noted(found, _of_base(base, present, seen), head=head, base=base)
+    findings = (Finding(summary(seen.deltas), rule=SUMMARY_RULE, fails=False), *found)
+    undecided = f"{summary(seen.deltas)}; whether the headers are stale: {fresh.refusal}" if fresh.refusal else ""
+    return judged(
+        SPEC,
         cases=sum(len(after or ()) for _, after in headers.values()) or 1,
-        failed=failed,
-        reason=f"{summary(judged.deltas)}; whether the headers are stale: {fresh.refusal}" if not_run else "",
+        failed=sum(finding.fails for finding in findings),
+        undecided=undecided,
         findings=findings,
         details={
-            "summary": summary(judged.deltas),
-            "devices": {device: _row(headers[device], delta) for device, delta in judged.deltas.items()},
+            "summary": summary(seen.deltas),
+            "devices": {device: _row(headers[device], delta) for device, delta in seen.deltas.items()},
             "not_applicable": [device for device in KNOWN_DEVICES if not head.exists(header_path(device))],
             "compared_with_torchgen": list(fresh.checked),
             "torchgen_not_asked": "the range touches neither the headers nor their sources" if untouched else "",
-            "version_form": judged.operators.form.value if judged.operators else VersionForm.NONE.value,
+            "version_form": seen.operators.form.value if seen.operators else VersionForm.NONE.value,
         },
-        limits=LIMITS,
     )
 
 
@@ -113,19 +98,19 @@ def summary(deltas: dict[str, ShimDelta]) -> str:
     return ", ".join(parts)
 
 
-def _findings(judged: _Judged) -> Iterator[Finding]:
-    since = version_macro(judged.head)
-    for device, delta in judged.deltas.items():
-        yield from _rule_findings(judged, device, delta, since)
+def _findings(seen: _Judged) -> Iterator[Finding]:
+    since = version_macro(seen.head)
+    for device, delta in seen.deltas.items():
+        yield from _rule_findings(seen, device, delta, since)
         yield from _information(header_path(device), delta)
-    yield from _caller_findings(judged)
-    yield from _stale_findings(judged)
-    yield from _trap_findings(judged.operators, judged.functions)
+    yield from _caller_findings(seen)
+    yield from _stale_findings(seen)
+    yield from _trap_findings(seen.operators, seen.functions)
 
 
-def _of_base(base: Tree, devices: Sequence[str], generate: Generate, judged: _Judged) -> Iterator[Finding]:
+def _of_base(base: Tree, devices: Sequence[str], seen: _Judged) -> Iterator[Finding]:
     """What is wrong with the base already."""
-    if judged.fresh.refused_by_torchgen and (refusal := check_freshness(base, devices, generate)).refused_by_torchgen:
+    if seen.fresh.refused_by_torchgen and (refusal := check_freshness(base, devices)).refused_by_torchgen:
         yield Finding(refusal.refusal, FALLBACK_PATH, rule="torchgen")
     yield from _trap_findings(read_fallback_operators(base), read_functions(base))
 
@@ -136,11 +121,11 @@ def _trap_findings(operators: FallbackOperators | None, functions: NativeFunctio
             yield Finding(problem, FALLBACK_PATH, line, "silent-v1", details={"operator": operator.name})
 
 
-def _rule_findings(judged: _Judged, device: str, delta: ShimDelta, since: str) -> Iterator[Finding]:
+def _rule_findings(seen: _Judged, device: str, delta: ShimDelta, since: str) -> Iterator[Finding]:
     """Changed and removed declarations: what the rule forbids."""
     path = header_path(device)
-    by_suffix = judged.operators.by_suffix(device) if judged.operators else {}
-    form = judged.operators.form if judged.operators else VersionForm.NONE
+    by_suffix = seen.operators.by_suffix(device) if seen.operators else {}
+    form = seen.operators.form if seen.operators else VersionForm.NONE
     for change in delta.changed:
         name = change.after.name
         details = {"before": change.before.text, "after": change.after.text}
@@ -172,14 +157,14 @@ def _information(path: str, delta: ShimDelta) -> Iterator[Finding]:
         yield Finding(message, path, pair.after.line, "regated", fails=False)
 
 
-def _caller_findings(judged: _Judged) -> Iterator[Finding]:
+def _caller_findings(seen: _Judged) -> Iterator[Finding]:
     """After a new version was added, or a declaration changed: who calls the function, and which version."""
     versions: dict[str, str] = {}
     changed: set[str] = set()
-    for delta in judged.deltas.values():
+    for delta in seen.deltas.values():
         versions |= {base_function(d.name): d.name for d in _oldest_first(delta) if base_function(d.name) != d.name}
         changed |= {change.after.name for change in delta.changed if not change.names_only}
-    for count, caller in enumerate(find_callers(judged.head, versions.keys() | changed)):
+    for count, caller in enumerate(find_callers(seen.head, versions.keys() | changed)):
         if count == MOST_CALLERS:
             yield Finding("there are more callers; only the first are listed", rule="caller", fails=False)
             return
@@ -187,7 +172,7 @@ def _caller_findings(judged: _Judged) -> Iterator[Finding]:
         what = f"calls {caller.function}, though {newest} is there now" if newest else f"calls {caller.function}"
         yield Finding(what, caller.path, caller.line, "caller", fails=False, details={"newest": newest})
     by_inductor = [name for name in versions.values() if not name.startswith("aoti_torch_aten_")]
-    if by_inductor and not inductor_chooses_versions(judged.head):
+    if by_inductor and not inductor_chooses_versions(seen.head):
         message = f"nothing in this tree's Inductor picks a version, so it would call v1 and never {by_inductor[0]}"
         yield Finding(message, "torch/_inductor/ir.py", rule="caller")
 
@@ -196,8 +181,8 @@ def _oldest_first(delta: ShimDelta) -> list[Declaration]:
     return sorted(delta.added, key=lambda declaration: (len(declaration.name), declaration.name))
 
 
-def _stale_findings(judged: _Judged) -> Iterator[Finding]:
-    fresh = judged.fresh
+def _stale_findings(seen: _Judged) -> Iterator[Finding]:
+    fresh = seen.fresh
     if fresh.refused_by_torchgen:
         place = (FUNCTIONS_PATH, fresh.refused_line) if fresh.refused_line else (FALLBACK_PATH, 0)
         yield Finding(fresh.refusal, *place, rule="torchgen")
@@ -214,7 +199,7 @@ def _stale_findings(judged: _Judged) -> Iterator[Finding]:
         names = [declaration.name for declaration in (*header.delta.added, *header.delta.removed)][:5]
         names += [change.after.name for change in header.delta.changed][:5]
         message = f"not what the tree's torchgen makes ({what}{': ' if names else ''}{', '.join(names)})"
-        old = header in judged.already_stale
+        old = header in seen.already_stale
         stale = Finding(f"{message}; run {REGENERATE}", header.path, rule="stale", details={"command": REGENERATE})
         yield as_note(replace(stale, message=message)) if old else stale
 

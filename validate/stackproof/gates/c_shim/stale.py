@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from patchstack.confine.policy import TreeCodeForbiddenError
 from patchstack.tree.c_shim import HEADER_FOLDER, ShimDelta, classify, header_path, parse_declarations
 from patchstack.tree.git import Tree
-from patchstack.tree.torchgen_run import TorchgenError
+from patchstack.tree.torchgen_run import TorchgenError, generate_c_shims
 from stackproof.gates.common.functions import FUNCTIONS_PATH, TAGS_PATH
 
 _INPUTS = (HEADER_FOLDER, "torchgen", FUNCTIONS_PATH, TAGS_PATH)
-
-Generate = Callable[[Tree, Sequence[str]], Mapping[str, bytes]]
-"""Makes the headers of some devices with the tree's own torchgen; path in the tree to content."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,12 @@ class Freshness:
     refused_line: int = 0
 
 
-def check_freshness(tree: Tree, devices: Sequence[str], generate: Generate) -> Freshness:
-    """Compare the stored headers of ``devices`` with generated ones."""
+def check_freshness(tree: Tree, devices: Sequence[str]) -> Freshness:
+    """Compare the stored headers of ``devices`` with those that the tree's own torchgen makes."""
     if not tree.exists("torchgen/gen.py"):
         return Freshness(refusal="the tree has no torchgen")
     try:
-        made = generate(tree, devices)
+        made = generate_c_shims(tree, devices)
     except TorchgenError as error:
         return Freshness(refusal=str(error), refused_by_torchgen=True, refused_line=error.line)
     except TreeCodeForbiddenError as error:

@@ -65,6 +65,17 @@ class Table:
             self._rows.setdefault(key, Row(*key)).add(result)
 
     @property
+    def worst_error(self) -> float | None:
+        """The largest of all."""
+        return max((error for row in self._rows.values() for error in row.errors.values()), default=None)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The table as a gate's result has it."""
+        rows = self.rows
+        return {"error_unit": ERROR_UNIT, "table": [row.as_json() for row in rows], "text": render(rows)}
+
+    @property
     def rows(self) -> list[Row]:
         """Sorted by op, run mode (plain first), mode and dtype (widest first)."""
         order = {"float32": 0, "float16": 1, "bfloat16": 2}

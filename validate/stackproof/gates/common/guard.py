@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from patchstack.errors import PatchstackError
 from stackproof.gates.common.errors import MALFORMED_RULE, MalformedTreeError
-from stackproof.model import Finding, GateResult, Verdict
+from stackproof.gates.common.results import failed_early, not_run
+from stackproof.gates.spec import Spec
+from stackproof.model import Finding, GateResult
 
 SUMMARY_RULE = "summary"
 """Rule of the first finding of a gate: what the range is, in one line, for a report that shows findings only."""
 
 
-def guarded(name: str, judge: Callable[[], GateResult]) -> GateResult:
-    """Run a gate's body and time it.
+def guarded(spec: Spec, judge: Callable[[], GateResult]) -> GateResult:
+    """Run a gate's body.
 
     A file that is not what its format says becomes one failing finding of rule ``malformed-input``; a repository that
     cannot be read becomes "not run".
     """
-    started = time.perf_counter()
     try:
-        result = judge()
+        return judge()
     except MalformedTreeError as error:
         path, line = error.place
         message = error.problem + (f"; found {error.found}" if error.found else "")
         finding = Finding(message, path, line, MALFORMED_RULE, details=error.as_json())
-        result = GateResult(name, Verdict.FAILED, cases=1, failed=1, reason=str(error), findings=(finding,))
+        return replace(failed_early(spec, finding), reason=str(error))
     except PatchstackError as error:
-        result = GateResult(name, Verdict.NOT_RUN, reason=str(error))
-    return replace(result, seconds=time.perf_counter() - started)
+        return not_run(spec, str(error))

@@ -9,54 +9,40 @@ from patchstack.tree.git import GitCommitHash, Tree
 from stackproof.gates.common.errors import MalformedTreeError
 from stackproof.gates.common.functions import FUNCTIONS_PATH, NativeFunctions, read_functions
 from stackproof.gates.common.guard import SUMMARY_RULE, guarded
+from stackproof.gates.common.results import judged, not_run
 from stackproof.gates.fc_window.allowlist import read_allow_list
 from stackproof.gates.fc_window.clock import moment
 from stackproof.gates.fc_window.delta import SchemaDelta, compare
 from stackproof.gates.fc_window.judge import JudgedEntry, TorchJudge, judge_entries
 from stackproof.gates.fc_window.landing import History, read_history
 from stackproof.gates.fc_window.schema_report import SchemaReport
+from stackproof.gates.fc_window.spec import SPEC, Options
 from stackproof.gates.fc_window.torchgen_model import TreeTorchgen
 from stackproof.gates.fc_window.window_report import UNKNOWN_RULE, WINDOW_RULE, WindowReport, window_report
-from stackproof.model import Finding, GateContext, GateResult, Verdict
-
-LIMITS = (
-    "the window is PyTorch's policy, not its code; code that waited for it has broken older runtimes all the same",
-    "a use through getattr, a string or generated code is not seen; a method's receiver is taken to be a tensor",
-)
+from stackproof.model import Finding, GateContext, GateResult
 
 
-class FcWindowGate:
-    """Judges schema changes between ``context.base`` and ``context.head``.
-
-    Options: ``today`` (``datetime.date``, or ``datetime.datetime``, UTC unless it says otherwise; now when missing) and
-    ``onto`` (the branch whose history says when a schema landed; ``context.base`` when missing).
-    """
-
-    name = "fc-window"
-    summary = "schema changes: forward and backward compatibility, and the two-week window"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Judge the range; a malformed tree is a finding of rule ``malformed-input``."""
-        return guarded(self.name, lambda: _judge(self.name, context))
+def run(context: GateContext, options: Options) -> GateResult:
+    """Judge the range; a malformed tree is a finding of rule ``malformed-input``."""
+    return guarded(SPEC, lambda: _judge(context, options))
 
 
-def _judge(name: str, context: GateContext) -> GateResult:
-    now = moment(context.options.get("today"))
-    onto = _onto(context)
+def _judge(context: GateContext, options: Options) -> GateResult:
+    now = moment(options.today)
+    onto = _onto(context, options.onto)
     base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
     before, after = _functions(base, "base"), _functions(head, "head")
     if before is None or after is None:
         side = context.base if before is None else context.head
-        return GateResult(name, Verdict.NOT_RUN, reason=f"{side[:12]} has no {FUNCTIONS_PATH}: not a PyTorch tree")
+        return not_run(SPEC, f"{side[:12]} has no {FUNCTIONS_PATH}: not a PyTorch tree", ())
     context.progress(1, 3, "comparing schemas")
     delta = compare(before, after)
-    judged = _judged(delta, base, head, context)
-    schemas = SchemaReport(delta, judged, read_allow_list(head), now.date())
+    schemas = SchemaReport(delta, _judged(delta, base, head, context), read_allow_list(head), now.date())
     context.progress(2, 3, "searching the frontend")
     history = read_history(context.repository, onto, now)
     window = window_report(context.repository, context.base, context.head, after, history)
     refused = _refused_keys(before, after, TreeTorchgen(head, context.cache))
-    return _result(name, schemas, window, onto, tuple(refused))
+    return _result(schemas, window, onto, tuple(refused))
 
 
 def _refused_keys(before: NativeFunctions, after: NativeFunctions, torchgen: TreeTorchgen) -> Iterator[Finding]:
@@ -68,23 +54,18 @@ def _refused_keys(before: NativeFunctions, after: NativeFunctions, torchgen: Tre
         yield Finding(message, FUNCTIONS_PATH, fresh[key].line, "torchgen")
 
 
-def _result(
-    name: str, schemas: SchemaReport, window: WindowReport, onto: GitCommitHash, refused: Sequence[Finding]
-) -> GateResult:
+def _result(schemas: SchemaReport, window: WindowReport, onto: GitCommitHash, refused: Sequence[Finding]) -> GateResult:
     summary = Finding(schemas.summary, rule=SUMMARY_RULE, fails=False)
     found = sorted(
         (*refused, *schemas.findings(), *window.findings()), key=lambda finding: (finding.path, finding.line)
     )
     findings = (summary, *found)
-    failed = sum(finding.fails for finding in findings)
     unknown = [finding for finding in findings if finding.rule == UNKNOWN_RULE]
-    verdict = Verdict.FAILED if failed else Verdict.NOT_RUN if unknown else Verdict.PASSED
-    return GateResult(
-        name,
-        verdict,
+    return judged(
+        SPEC,
         cases=schemas.delta.compared,
-        failed=failed,
-        reason=_unknown_reason(unknown, window.history) if verdict is Verdict.NOT_RUN else "",
+        failed=sum(finding.fails for finding in findings),
+        undecided=_unknown_reason(unknown, window.history) if unknown else "",
         findings=findings,
         details={
             "summary": schemas.summary,
@@ -93,7 +74,6 @@ def _result(
             "allow_list": schemas.allow_list_details(),
             "window": _window_details(window, onto),
         },
-        limits=LIMITS,
     )
 
 
@@ -135,11 +115,10 @@ def _functions(tree: Tree, side: str) -> NativeFunctions | None:
         raise
 
 
-def _onto(context: GateContext) -> GitCommitHash:
-    named = context.options.get("onto")
+def _onto(context: GateContext, named: str) -> GitCommitHash:
     if not named:
         return context.base
-    found = context.repository.resolve_commit(str(named))
+    found = context.repository.resolve_commit(named)
     if found is None:
-        raise UsageError("no such commit", where=str(named), next_command="validate-stack --onto BRANCH")
+        raise UsageError("no such commit", where=named, next_command="validate-stack --onto BRANCH")
     return found

@@ -8,7 +8,6 @@ nothing stands inside or outside a queue block that does not belong there.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,58 +24,49 @@ from stackproof.engines.standin.headers import prepare_headers
 from stackproof.engines.standin.host_file import FileChecker, FileVerdict, release_of
 from stackproof.engines.standin.stack import HostStack
 from stackproof.engines.standin.symbols import release_exports
+from stackproof.gates.common.options import NoOptions
+from stackproof.gates.common.results import failed_early, judged, not_run
 from stackproof.gates.common.sources import stack_of
 from stackproof.gates.common.touched import Touched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.host_check.spec import SPEC
+from stackproof.model import Finding, GateContext, GateResult
 
-NAME = "host-check"
-LIMITS = (
-    "The system headers are stubs: that Apple's frameworks have these methods, on every supported macOS, is not shown.",
-    "The arm64 object was made by clang with this project's headers, not by Apple's compiler, and was not linked.",
-)
 # Parts of a symbol that no statement need name.
 _NAMESPACES = {"at", "c10", "torch", "native", "mps", "_ops", "call", "redispatch", "detail"}
 _DEFAULT_RELEASE = "2.11"
 
 
-class HostCheckGate:
-    """Implements :class:`stackproof.model.Gate`."""
+def run(context: GateContext, _options: NoOptions) -> GateResult:
+    """Judge the host files of ``context.head``."""
+    stack = stack_of(context)
+    if not stack.files:
+        return not_run(SPEC, "the stack touches no operations/*.mm")
+    try:
+        checker = _checker(context, stack)
+    except (ToolchainError, TreeCodeForbiddenError) as error:
+        return not_run(SPEC, str(error))
+    except PatchstackError as error:
+        return failed_early(SPEC, Finding(str(error), path=error.where, rule="headers"))
+    verdicts = []
+    with ThreadPoolExecutor(max_workers=max(context.jobs, 1)) as pool:
+        if checker.exports is not None:  # a file may use what another file of the stack brings
+            brought = (name for made in pool.map(checker.compiled, stack.files) for name in made.defined)
+            checker.exports |= frozenset(brought)
+        for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
+            verdicts.append(verdict)
+            context.progress(done, len(stack.files), verdict.path)
+    return _result(_as_below(context, stack, checker, verdicts))
 
-    name = NAME
-    summary = "the Objective-C++ host functions compile against the tree's ATen headers"
 
-    def run(self, context: GateContext) -> GateResult:
-        """Judge the host files of ``context.head``."""
-        started = time.monotonic()
-        stack = stack_of(context)
-        if not stack.files:
-            return GateResult(NAME, Verdict.NOT_RUN, reason="the stack touches no operations/*.mm", limits=LIMITS)
-        try:
-            checker = self._checker(context, stack)
-        except (ToolchainError, TreeCodeForbiddenError) as error:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=str(error), limits=LIMITS)
-        except PatchstackError as error:
-            finding = Finding(str(error), path=error.where, rule="headers")
-            return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=time.monotonic() - started, findings=(finding,))
-        verdicts = []
-        with ThreadPoolExecutor(max_workers=max(context.jobs, 1)) as pool:
-            if checker.exports is not None:  # a file may use what another file of the stack brings
-                brought = (name for made in pool.map(checker.compiled, stack.files) for name in made.defined)
-                checker.exports |= frozenset(brought)
-            for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
-                verdicts.append(verdict)
-                context.progress(done, len(stack.files), verdict.path)
-        return _result(_as_below(context, stack, checker, verdicts), time.monotonic() - started)
-
-    def _checker(self, context: GateContext, stack: HostStack) -> FileChecker:
-        cache = context.cache / NAME
-        context.progress(0, len(stack.files), "headers of the tree")
-        checker = FileChecker(stack.tree, find_clang(), prepare_headers(stack.tree, cache), cache)
-        try:
-            checker.exports = release_exports(_release_wheel(stack.tree), cache)
-        except PatchstackError as error:
-            checker.no_exports = str(error)
-        return checker
+def _checker(context: GateContext, stack: HostStack) -> FileChecker:
+    cache = context.cache / SPEC.name
+    context.progress(0, len(stack.files), "headers of the tree")
+    checker = FileChecker(stack.tree, find_clang(), prepare_headers(stack.tree, cache), cache)
+    try:
+        checker.exports = release_exports(_release_wheel(stack.tree), cache)
+    except PatchstackError as error:
+        checker.no_exports = str(error)
+    return checker
 
 
 def _as_below(
@@ -123,16 +113,15 @@ def _release_wheel(tree: Tree) -> Path:
     return reference_wheel(name if is_known(name) else _DEFAULT_RELEASE)
 
 
-def _result(verdicts: Sequence[FileVerdict], seconds: float) -> GateResult:
+def _result(verdicts: Sequence[FileVerdict]) -> GateResult:
     findings = [finding for verdict in verdicts for finding in verdict.findings]
     skipped = [text for verdict in verdicts for text in verdict.skipped]
     findings += [Finding(text, rule="not-checked", fails=False) for text in skipped]
-    cases = sum(verdict.cases for verdict in verdicts)
-    failed = len({(f.path, f.rule) for f in findings if f.fails})
-    details = {"files": [verdict.path for verdict in verdicts], "not_checked": skipped}
-    if not cases:
-        return GateResult(NAME, Verdict.NOT_RUN, reason=skipped[0], seconds=seconds, findings=findings, limits=LIMITS)
-    return GateResult(
-        NAME, Verdict.FAILED if failed else Verdict.PASSED, max(cases, failed), failed, seconds=seconds,
-        findings=findings, details=details, limits=LIMITS,
-    )  # fmt: skip
+    return judged(
+        SPEC,
+        cases=sum(verdict.cases for verdict in verdicts),
+        failed=len({(f.path, f.rule) for f in findings if f.fails}),
+        findings=findings,
+        undecided="" if any(verdict.cases for verdict in verdicts) else skipped[0],
+        details={"files": [verdict.path for verdict in verdicts], "not_checked": skipped},
+    )

@@ -6,97 +6,66 @@ kernels of the stack are real. Everything is executed in worker processes with a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from patchstack.errors import PatchstackError
-from stackproof.engines.errors import CompileError, ToolchainError
 from stackproof.engines.standin.alerts import quiet_as_below
 from stackproof.engines.standin.build import DeviceBuild, build_device
-from stackproof.engines.standin.host_file import CHECKS
-from stackproof.engines.standin.torches import not_of_the_stack, unsuited
+from stackproof.engines.standin.torches import unsuited
+from stackproof.gates.common.options import KindsOptions
 from stackproof.gates.common.sources import stack_of
 from stackproof.gates.common.standin.below import BelowHost
-from stackproof.gates.common.standin.collected import Collected, failed_early, not_run
-from stackproof.gates.common.standin.here import not_loaded, why_not_here
+from stackproof.gates.common.standin.collected import Collected, not_run
+from stackproof.gates.common.standin.here import loaded, not_built, why_not_here
 from stackproof.gates.common.standin.outcomes import run_scenarios
 from stackproof.gates.common.standin.watched import fallback_findings
+from stackproof.gates.host_run.spec import SPEC
 from stackproof.launches import Launches, never_launched
 from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops.scenarios import DETERMINISTIC, HostProof, Scenario, host_proof_for
-from stackproof.ops.selection import named_ops
-
-NAME = "host-run"
 
 
-class HostRunGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``series`` (whose ops are run; the only one by default), ``ops`` (ops instead of those of a series),
-    ``kinds`` (kinds of scenarios; all by default).
-    """
-
-    name = NAME
-    summary = "dispatcher, autograd, host function and kernels together on a stand-in device"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Execute the head commit's host functions."""
-        started = time.monotonic()
-        reason = why_not_here()
-        if reason:
-            return not_run(NAME, reason)
-        ops = named_ops(context.options)
-        kinds = context.options.get("kinds")
-        proofs = [proof for op in ops if (proof := host_proof_for(op)) is not None]
-        scenarios = [one for proof in proofs for one in proof.scenarios() if kinds is None or one.kind in kinds]
-        if not scenarios:
-            reason = f"nothing is known to run for {', '.join(ops)}"
-            return not_run(NAME, reason)
-        stack = stack_of(context)
-        quiet = quiet_as_below(stack)
-        notes = [_no_alert(one) for one in scenarios if one.kind == DETERMINISTIC and one.op in quiet]
-        scenarios = [one for one in scenarios if one.kind != DETERMINISTIC or one.op not in quiet]
-        try:
-            context.progress(0, len(scenarios), "compile the stand-in device")
-            build = build_device(stack, context.cache / NAME, jobs=context.jobs)
-        except ToolchainError as error:
-            return not_run(NAME, str(error))
-        except CompileError as error:
-            reason = not_of_the_stack(error, stack, context.cache / CHECKS)
-            if reason:
-                return not_run(NAME, reason)
-            return failed_early(NAME, Finding(error.problem, *_place(error.where), rule="compile"), started)
-        except PatchstackError as error:
-            return failed_early(NAME, Finding(str(error), path=error.where, rule="build"), started)
-        foreign = _of_another_schema(build, ops)
-        scenarios = [one for one in scenarios if one.op not in foreign]
-        if not scenarios:
-            return not_run(NAME, unsuited("; ".join(build.left_out), stack))
-        ops = tuple(op for op in ops if op not in foreign)
-        collected = Collected(findings=[*_unregistered(build, ops), *notes])
-        outcomes = []
-        for scenario, outcome in run_scenarios(scenarios, build, context.jobs, context.progress):
-            if outcome.ran and (lacking := not_loaded(outcome.ran)):
-                return not_run(NAME, f"the stand-in device lacks {lacking}")
-            outcomes.append((scenario, outcome))
-        for scenario, outcome in BelowHost(context, stack).noted(outcomes):
-            collected.add(scenario, outcome)
-        collected.findings += fallback_findings(collected.counts, stack, build, context.options)
-        if kinds is None and not any(finding.rule == "crash" for finding in collected.findings):
-            collected.findings += _not_reached(collected.counts, build, proofs, all_ops=len(proofs) == len(ops))
-        return collected.result(NAME, build, started)
+def run(context: GateContext, options: KindsOptions) -> GateResult:
+    """Execute the head commit's host functions."""
+    reason = why_not_here()
+    if reason:
+        return not_run(SPEC, reason)
+    ops = options.named_ops
+    proofs = [proof for op in ops if (proof := host_proof_for(op)) is not None]
+    scenarios = [one for proof in proofs for one in proof.scenarios() if options.wants(one.kind)]
+    if not scenarios:
+        return not_run(SPEC, f"nothing is known to run for {', '.join(ops)}")
+    stack = stack_of(context)
+    quiet = quiet_as_below(stack)
+    notes = [_no_alert(one) for one in scenarios if one.kind == DETERMINISTIC and one.op in quiet]
+    scenarios = [one for one in scenarios if one.kind != DETERMINISTIC or one.op not in quiet]
+    try:
+        context.progress(0, len(scenarios), "compile the stand-in device")
+        build = build_device(stack, context.cache / SPEC.name, jobs=context.jobs)
+    except PatchstackError as error:
+        return not_built(SPEC, error, stack, context.cache)
+    foreign = _of_another_schema(build, ops)
+    scenarios = [one for one in scenarios if one.op not in foreign]
+    if not scenarios:
+        return not_run(SPEC, unsuited("; ".join(build.left_out), stack))
+    ops = tuple(op for op in ops if op not in foreign)
+    collected = Collected(findings=[*_unregistered(build, ops), *notes])
+    outcomes, reason = loaded(run_scenarios(scenarios, build, context.jobs, context.progress))
+    if reason:
+        return not_run(SPEC, reason)
+    for scenario, outcome in BelowHost(context, stack).noted(outcomes):
+        collected.add(scenario, outcome)
+    collected.findings += fallback_findings(collected.counts, stack, build, options)
+    if not options.kinds and not any(finding.rule == "crash" for finding in collected.findings):
+        collected.findings += _not_reached(collected.counts, build, proofs, all_ops=len(proofs) == len(ops))
+    return collected.result(SPEC, build)
 
 
 def _not_reached(counts: Launches, build: DeviceBuild, proofs: Sequence[HostProof], *, all_ops: bool) -> list[Finding]:
     """The stack's kernels that were not launched; with a proof of every op, that is a fault of host file or kernels."""
     brought = dict(build.brought)
     reasons = {kernel: next(filter(None, (one.out_of_reach(kernel) for one in proofs)), "") for kernel in brought}
-    return never_launched(counts, brought, fails=all_ops, gate=NAME, out_of_reach=reasons.__getitem__)
-
-
-def _place(where: str) -> tuple[str, int]:
-    path, _, line = where.rpartition(":")
-    return (path, int(line)) if path and line.isdigit() else (where, 0)
+    return never_launched(counts, brought, fails=all_ops, gate=SPEC.name, out_of_reach=reasons.__getitem__)
 
 
 def _unregistered(build: DeviceBuild, ops: Sequence[str]) -> list[Finding]:

@@ -6,64 +6,55 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from patchstack.tree.git import Tree
 from stackproof.base_commit.findings import failing, noted
 from stackproof.gates.common.changes import AddedLines, added_lines
 from stackproof.gates.common.guard import guarded
+from stackproof.gates.common.options import NoOptions
+from stackproof.gates.common.results import judged, not_run
 from stackproof.gates.lint.formatters import ClangFormat, Ruff, ToolNotRunError, tool_version
 from stackproof.gates.lint.messages import LintMessage
 from stackproof.gates.lint.patterns import LinterPatterns, read_patterns
+from stackproof.gates.lint.spec import SPEC
 from stackproof.gates.lint.whitespace import check_whitespace
 from stackproof.model import Finding, GateContext, GateResult, Verdict
 
-LIMITS = (
-    "only lines that the range wrote are judged",
-    "flake8, mypy, clang-tidy and the import sorter of the tree are not run",
-)
+
+def run(context: GateContext, _options: NoOptions) -> GateResult:
+    """Lint the range; ``details["lint_messages"]`` holds the lines that a ``lintrunner`` adapter would print."""
+    return guarded(SPEC, lambda: _judge(context))
 
 
-class LintGate:
-    """Lints the lines that ``context.head`` has over ``context.base``; takes no options."""
-
-    name = "lint"
-    summary = "what lands is formatted as the tree's own linters want it"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Lint the range; ``details["lint_messages"]`` holds the lines that a ``lintrunner`` adapter would print."""
-        return guarded(self.name, lambda: _judge(self.name, context))
-
-
-def _judge(name: str, context: GateContext) -> GateResult:
+def _judge(context: GateContext) -> GateResult:
     head = Tree.at(context.repository, context.head)
     patterns = read_patterns(head)
     changed = added_lines(context.repository, context.base, context.head)
     if not changed:
-        return GateResult(name, Verdict.NOT_RUN, reason="the range changes no text file")
-    not_run: Counter[str] = Counter()
-    messages = tuple(_messages(head, changed, patterns, not_run))
+        return not_run(SPEC, "the range changes no text file", ())
+    unread: Counter[str] = Counter()
+    messages = tuple(_messages(head, changed, patterns, unread))
     findings = tuple(message.as_finding() for message in messages)
     if failing(findings):
         findings = _as_below(Tree.at(context.repository, context.base), head, patterns, findings)
-    failed = sum(finding.fails for finding in findings)
-    verdict = Verdict.FAILED if failed else Verdict.NOT_RUN if not_run else Verdict.PASSED
-    reasons = "; ".join(f"{why} ({count} {'file' if count == 1 else 'files'})" for why, count in not_run.items())
-    return GateResult(
-        name,
-        verdict,
+    reasons = "; ".join(f"{why} ({count} {'file' if count == 1 else 'files'})" for why, count in unread.items())
+    result = judged(
+        SPEC,
         cases=len(changed),
         failed=len({finding.path for finding in findings if finding.fails}),
-        reason=f"not run: {reasons}" if reasons and verdict is Verdict.FAILED else reasons,
+        undecided=reasons,
         findings=findings,
         details={
             "lint_messages": [message.as_json() for message in messages],
-            "not_run": dict(not_run),
+            "not_run": dict(unread),
             "patterns": "the tree's .lintrunner.toml" if patterns.from_tree else "defaults of validate-stack",
             "tools": {tool: tool_version(tool) for tool in ("clang-format", "ruff")},
         },
-        limits=LIMITS,
     )
+    # What failed may have been looked at in part only.
+    return replace(result, reason=f"not run: {reasons}") if reasons and result.verdict is Verdict.FAILED else result
 
 
 def _as_below(base: Tree, head: Tree, patterns: LinterPatterns, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -80,15 +71,15 @@ def _as_below(base: Tree, head: Tree, patterns: LinterPatterns, findings: Sequen
 
 
 def _messages(
-    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, not_run: Counter[str]
+    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, unread: Counter[str]
 ) -> Iterator[LintMessage]:
-    """Messages in the order of paths and lines; what a tool could not judge is counted in ``not_run``."""
+    """Messages in the order of paths and lines; what a tool could not judge is counted in ``unread``."""
     with tempfile.TemporaryDirectory(prefix="stackproof-lint-") as scratch:
-        yield from _messages_in(head, changed, patterns, Path(scratch), not_run)
+        yield from _messages_in(head, changed, patterns, Path(scratch), unread)
 
 
 def _messages_in(
-    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, scratch: Path, not_run: Counter[str]
+    head: Tree, changed: Mapping[str, AddedLines], patterns: LinterPatterns, scratch: Path, unread: Counter[str]
 ) -> Iterator[LintMessage]:
     formatters = (ClangFormat(head, scratch), Ruff(head, scratch))
     for path, added in sorted(changed.items()):
@@ -101,5 +92,5 @@ def _messages_in(
                 try:
                     found += formatter.check(path, content, added)
                 except ToolNotRunError as error:
-                    not_run[f"{formatter.code}: {error}"] += 1
+                    unread[f"{formatter.code}: {error}"] += 1
         yield from sorted(found, key=lambda message: message.line or 0)

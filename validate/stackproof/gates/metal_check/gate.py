@@ -8,7 +8,6 @@ definition, is a note.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,18 +23,16 @@ from stackproof.engines.metal.rules import RuleFinding, apply_rules
 from stackproof.engines.metal.sources import INCLUDE_FOLDERS, collect_sources, write_sources
 from stackproof.engines.metal.toolchain import find_toolchain
 from stackproof.engines.metal.typecheck import IMPLICIT_BFLOAT, CheckedSource, check_source
+from stackproof.gates.common.options import NoOptions
+from stackproof.gates.common.results import judged, not_run
 from stackproof.gates.common.sources import included_files, touched_among
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.metal_check.spec import SPEC
+from stackproof.model import Finding, GateContext, GateResult
 
-NAME = "metal-check"
 # Where PyTorch names the Metal versions it compiles its kernels for.
 _BUILD_FILES = ("aten/src/ATen/CMakeLists.txt", "cmake/Metal.cmake", "caffe2/CMakeLists.txt")
 _VERSION = re.compile(rb"-std=(?:macos-)?metal(\d\.\d)")
 DEFAULT_VERSIONS = ("3.1", "4.0")
-LIMITS = (
-    "Clang's C++ for OpenCL stands in for Apple's compiler: what only Apple's front end rejects was not seen.",
-    "The Metal library headers are this project's own: overloads that Apple adds or leaves out may differ.",
-)
 
 
 @dataclass(frozen=True)
@@ -48,39 +45,31 @@ class _Checked:
     problem: str = ""
 
 
-class MetalCheckGate:
-    """Implements :class:`stackproof.model.Gate`."""
+def run(context: GateContext, _options: NoOptions) -> GateResult:
+    """Judge the ``.metal`` files of ``context.head``.
 
-    name = NAME
-    summary = "the kernels compile as Metal would have them (address spaces, Metal version, static rules)"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Judge the ``.metal`` files of ``context.head``.
-
-        Raises:
-            ToolchainError: there is no compiler.
-        """
-        started = time.monotonic()
-        find_toolchain()
-        try:
-            base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
-            files = included_files(head)
-            touched = touched_among(base, head, files)
-            if not touched:
-                reason = "the stack touches no Metal source"
-                return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-            versions = metal_versions(head)
-            root = write_sources(
-                {path: text for one in touched for path, text in files[one].items()}, context.cache / NAME
-            )
-            checked = list(_check_all(root, touched, versions, context))
-            findings = list(_findings(checked))
-            if failing(findings):
-                findings = noted(findings, _below(base, touched, versions, context), head=head, base=base)
-        except PatchstackError as error:
-            finding = Finding(str(error), path=error.where, rule="not-checked")
-            return _result([_Checked(error.where, "", None, str(error))], [finding], started)
-        return _result(checked, findings, started)
+    Raises:
+        ToolchainError: there is no compiler.
+    """
+    find_toolchain()
+    try:
+        base, head = Tree.at(context.repository, context.base), Tree.at(context.repository, context.head)
+        files = included_files(head)
+        touched = touched_among(base, head, files)
+        if not touched:
+            return not_run(SPEC, "the stack touches no Metal source")
+        versions = metal_versions(head)
+        root = write_sources(
+            {path: text for one in touched for path, text in files[one].items()}, context.cache / SPEC.name
+        )
+        checked = list(_check_all(root, touched, versions, context))
+        findings = list(_findings(checked))
+        if failing(findings):
+            findings = noted(findings, _below(base, touched, versions, context), head=head, base=base)
+    except PatchstackError as error:
+        finding = Finding(str(error), path=error.where, rule="not-checked")
+        return _result([_Checked(error.where, "", None, str(error))], [finding])
+    return _result(checked, findings)
 
 
 def metal_versions(tree: Tree) -> tuple[str, ...]:
@@ -123,7 +112,7 @@ def _below(base: Tree, touched: Sequence[str], versions: Sequence[str], context:
     """What the gate finds in the same sources of the base."""
     there = [path for path in touched if base.exists(path)]
     files = {path: text for one in there for path, text in collect_sources(base, one).items()}
-    root = write_sources(files, context.cache / NAME)
+    root = write_sources(files, context.cache / SPEC.name)
     return list(_findings(list(_check_all(root, there, versions, context))))
 
 
@@ -159,24 +148,18 @@ def _from_rule(broken: RuleFinding, details: Mapping[str, str]) -> Finding:
     return Finding(broken.message, broken.file, broken.line, broken.rule, details=details)
 
 
-def _result(checked: Sequence[_Checked], findings: Sequence[Finding], started: float) -> GateResult:
+def _result(checked: Sequence[_Checked], findings: Sequence[Finding]) -> GateResult:
     failed_at = {(finding.path, finding.line) for finding in findings if finding.fails}
     rows = [_row(one, failed_at) for one in checked]
     # A file with an error has no checked kernel at all: the compiler stopped somewhere in it.
     cases = sum(max(1, row["kernels"]) for row in rows if row["errors"] or not row["errors_before"])
-    failed = sum(max(1, row["kernels"]) for row in rows if row["errors"])
-    fails = any(finding.fails for finding in findings)
-    not_run = bool(rows) and not cases and not fails
-    return GateResult(
-        NAME,
-        Verdict.NOT_RUN if not_run else Verdict.FAILED if fails or failed or not cases else Verdict.PASSED,
+    return judged(
+        SPEC,
         cases=cases,
-        failed=failed,
-        seconds=time.monotonic() - started,
-        reason=f"what the stack touches does not compile, {AS_BEFORE}" if not_run else "",
+        failed=sum(max(1, row["kernels"]) for row in rows if row["errors"]),
         findings=findings,
+        undecided=f"what the stack touches does not compile, {AS_BEFORE}" if rows and not cases else "",
         details={"files": rows},
-        limits=LIMITS,
     )
 
 

@@ -6,10 +6,8 @@ every kernel. What a run here cannot show is said in the result's limits.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from patchstack.errors import PatchstackError
 from patchstack.tree.git import Tree
@@ -17,21 +15,16 @@ from stackproof.engines.errors import CompileError
 from stackproof.engines.metal.brought import kernels_brought
 from stackproof.engines.metal.toolchain import find_toolchain
 from stackproof.engines.pool.tasks import Died, run_tasks
-from stackproof.gates.common.error_table import ERROR_UNIT, Table, render
+from stackproof.gates.common.error_table import Table
+from stackproof.gates.common.results import judged, merged, not_run
 from stackproof.gates.metal_run.below import Below, problem_of
-from stackproof.gates.metal_run.worker import CALL_FAILED, PLAIN, RUN_MODES, Done, Setup, Task, peak_bytes
+from stackproof.gates.metal_run.spec import PLAIN, SPEC, Options
+from stackproof.gates.metal_run.worker import CALL_FAILED, Done, Setup, Task, peak_bytes
 from stackproof.launches import DETAIL, Launches, looked_at, never_launched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops import CaseResult, OpProof, proof_for
-from stackproof.ops.selection import named_ops
 from stackproof.ops.sources import OpSource, op_sources, written_source
 
-NAME = "metal-run"
-LIMITS = (
-    "The kernels were compiled by clang for this host: what Apple's compiler makes of them was not run.",
-    "Threads ran on CPU cores: races that only an Apple GPU's memory ordering shows were not looked for.",
-    "Nothing here says how fast the kernels are on an Apple GPU.",
-)
 # A kernel that crashes everywhere would otherwise cost a new process for each unit.
 _CRASHES_TO_GIVE_UP = 3
 # Seconds for one unit or one compilation; a kernel that loops for ever must not hold up the rest.
@@ -52,55 +45,43 @@ class _Collected:
     brought: Mapping[str, str] = field(default_factory=dict)
 
 
-class MetalRunGate:
-    """Implements :class:`stackproof.model.Gate`.
+def run(context: GateContext, options: Options) -> GateResult:
+    """Judge the head commit's kernels.
 
-    Options: ``series`` (name of the series whose ops are proved; the only one by default), ``ops`` (ops instead of
-    those of a series), ``run_modes`` (keys of ``RUN_MODES``; all by default), ``small`` (true: the small matrix in
-    plain mode too), ``match`` (only batches of cases whose label has this text, for work on a kernel).
+    Raises:
+        ToolchainError: there is no compiler.
     """
-
-    name = NAME
-    summary = "the kernels run on the host: right values, no race, no access outside, nothing undefined"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Judge the head commit's kernels.
-
-        Raises:
-            ToolchainError: there is no compiler.
-        """
-        started = time.monotonic()
-        find_toolchain()
-        try:
-            ops = named_ops(context.options)
-            proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
-            if not proofs:
-                reason = f"no proof exists for {', '.join(ops) or 'any op: the series names none'}"
-                return GateResult(NAME, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
-            theirs = _sources_below(context, proofs)
-            sources = {proof.op: _materialise(context, proof, theirs.get(proof.op)) for proof in proofs}
-            brought = _brought(context, proofs)
-        except PatchstackError as error:
-            return _result([Finding(str(error), path=error.where, rule="not-run")], started)
-        unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
-        collected = _Collected(findings=list(unproved), brought=brought)
-        tasks = list(_tasks(proofs, sources, context.options))
-        if not any(task.unit for task in tasks):
-            return GateResult(NAME, Verdict.NOT_RUN, reason="no batch of cases matches the options", limits=LIMITS)
-        below = Below(context, Setup(sources, context.cache / NAME), theirs, _TIMEOUT)
-        answers = list(_answers(context, tasks, below, collected))
-        for task, answer in below.noted(answers):
-            _collect(collected, task, answer, sources[task.op])
-        for proof in proofs:
-            found = proof.judge(collected.results.get(proof.op, []))
-            asked = [task for task, _ in answers if (task.op, task.run_mode) == (proof.op, PLAIN) and task.unit]
-            small = (Task(proof.op, PLAIN, unit) for unit in proof.units(full=False))
-            collected.findings += below.judged(proof, found, asked, small=small)
-        crashed = any(one.rule == "crash" and one.fails for one in collected.findings)
-        if _is_whole(context.options) and not crashed:  # what was given up is said already
-            all_ops = len(proofs) == len(ops)
-            collected.findings += never_launched(collected.counts, brought, fails=all_ops, gate=NAME)
-        return _result(_merged(collected.findings), started, collected)
+    find_toolchain()
+    try:
+        ops = options.named_ops
+        proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
+        if not proofs:
+            return not_run(SPEC, f"no proof exists for {', '.join(ops) or 'any op: the series names none'}")
+        theirs = _sources_below(context, proofs)
+        sources = {proof.op: _materialise(context, proof, theirs.get(proof.op)) for proof in proofs}
+        brought = _brought(context, proofs)
+    except PatchstackError as error:
+        return _result([Finding(str(error), path=error.where, rule="not-run")], _Collected())
+    unproved = [_without_proof(op) for op in ops if proof_for(op) is None]
+    collected = _Collected(findings=list(unproved), brought=brought)
+    tasks = list(_tasks(proofs, sources, options))
+    if not any(task.unit for task in tasks):
+        return not_run(SPEC, "no batch of cases matches the options")
+    below = Below(context, Setup(sources, context.cache / SPEC.name), theirs, _TIMEOUT)
+    answers = list(_answers(context, tasks, below, collected))
+    for task, answer in below.noted(answers):
+        _collect(collected, task, answer, sources[task.op])
+    for proof in proofs:
+        found = proof.judge(collected.results.get(proof.op, []))
+        asked = [task for task, _ in answers if (task.op, task.run_mode) == (proof.op, PLAIN) and task.unit]
+        small = (Task(proof.op, PLAIN, unit) for unit in proof.units(full=False))
+        collected.findings += below.judged(proof, found, asked, small=small)
+    crashed = any(one.rule == "crash" and one.fails for one in collected.findings)
+    if options.is_whole and not crashed:  # what was given up is said already
+        all_ops = len(proofs) == len(ops)
+        collected.findings += never_launched(collected.counts, brought, fails=all_ops, gate=SPEC.name)
+    findings = merged(collected.findings, lambda message: message.rsplit(": ", 1)[0])
+    return _result(sorted(findings, key=lambda one: (one.path, one.line, one.rule)), collected)
 
 
 def _answers(
@@ -131,14 +112,9 @@ def _brought(context: GateContext, proofs: Sequence[OpProof]) -> Mapping[str, st
     head, base = (Tree.at(context.repository, commit) for commit in (context.head, context.base))
     paths = {path for proof in proofs for path in op_sources(head, proof)}
     try:
-        return kernels_brought(base, head, sorted(paths), context.cache / NAME)
+        return kernels_brought(base, head, sorted(paths), context.cache / SPEC.name)
     except CompileError:
         return {}
-
-
-def _is_whole(options: Mapping[str, Any]) -> bool:
-    """Whether the whole matrix of each op is run, which has to reach every kernel."""
-    return not (options.get("match") or options.get("small")) and PLAIN in (options.get("run_modes") or RUN_MODES)
 
 
 def _without_proof(op: str) -> Finding:
@@ -162,19 +138,18 @@ def _sources_below(context: GateContext, proofs: Sequence[OpProof]) -> dict[str,
     return {proof.op: written_source(base, proof, context.cache) for proof in there}
 
 
-def _tasks(proofs: Sequence[OpProof], sources: Mapping[str, OpSource], options: Mapping[str, Any]) -> Iterator[Task]:
-    run_modes = tuple(options.get("run_modes") or RUN_MODES)
+def _tasks(proofs: Sequence[OpProof], sources: Mapping[str, OpSource], options: Options) -> Iterator[Task]:
     # Ops of one file share its library, and two processes would compile it at the same time.
     ordered = sorted(proofs, key=lambda one: one.compares_with_base)
     compiled_by = {(sources[proof.op].root, sources[proof.op].source): proof for proof in ordered}
-    for run_mode in run_modes:
+    for run_mode in options.chosen_modes:
         for proof in compiled_by.values():
             yield Task(proof.op, run_mode)
-    for run_mode in run_modes:
-        full = run_mode == PLAIN and not options.get("small", False)
+    for run_mode in options.chosen_modes:
+        full = run_mode == PLAIN and not options.small
         for proof in proofs:
             for unit in proof.units(full=full):
-                if options.get("match", "") in unit.label:
+                if options.match in unit.label:
                     yield Task(proof.op, run_mode, unit)
 
 
@@ -210,52 +185,17 @@ def _skipped(task: Task, result: CaseResult, source: OpSource) -> Finding:
     return Finding(message, path=source.path, rule="not-compared", fails=False)
 
 
-def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding per rule and place: the first, with the number of the others; wrong values per op, mode and dtype."""
-    first: dict[tuple[str, str, int, str, bool], Finding] = {}
-    count: dict[tuple[str, str, int, str, bool], int] = {}
-    for finding in findings:
-        subject = finding.message.rsplit(": ", 1)[0] if not finding.line else ""
-        key = (finding.rule, finding.path, finding.line, subject, finding.fails)
-        first.setdefault(key, finding)
-        count[key] = count.get(key, 0) + 1
-    merged = [
-        finding
-        if count[key] == 1
-        else Finding(
-            f"{finding.message} and {count[key] - 1} more like it",
-            finding.path,
-            finding.line,
-            finding.rule,
-            finding.fails,
-            finding.details,
-        )
-        for key, finding in first.items()
-    ]
-    return sorted(merged, key=lambda finding: (finding.path, finding.line, finding.rule))
-
-
-def _result(findings: Sequence[Finding], started: float, collected: _Collected | None = None) -> GateResult:
-    seen = collected or _Collected()
-    rows = seen.table.rows
-    fails = any(finding.fails for finding in findings)
-    not_run = bool(findings) and not fails and not seen.cases
-    errors = [error for row in rows for error in row.errors.values()]
-    return GateResult(
-        NAME,
-        Verdict.NOT_RUN if not_run else Verdict.FAILED if fails or seen.failed or not seen.cases else Verdict.PASSED,
+def _result(findings: Sequence[Finding], seen: _Collected) -> GateResult:
+    return judged(
+        SPEC,
         cases=seen.cases,
         failed=seen.failed,
-        worst_error=max(errors, default=None),
-        seconds=time.monotonic() - started,
-        reason=f"no case could be judged: {findings[0].message}" if not_run else "",
+        worst_error=seen.table.worst_error,
+        undecided=f"no case could be judged: {findings[0].message}" if findings and not seen.cases else "",
         findings=findings,
         details={
-            "error_unit": ERROR_UNIT,
-            "table": [row.as_json() for row in rows],
-            "text": render(rows),
+            **seen.table.details,
             "peak_bytes": peak_bytes() + sum(seen.peaks.values()),
             DETAIL: looked_at(seen.counts, seen.brought),
         },
-        limits=LIMITS,
     )

@@ -26,20 +26,16 @@ from stackproof.engines.metal import (
     ReportKind,
     RunMode,
 )
+from stackproof.gates.metal_run.spec import RUN_MODES
 from stackproof.launches import Launches
 from stackproof.model import Finding
 from stackproof.ops import CaseResult, LeftToTreeError, WorkUnit, proof_for
 from stackproof.ops.sources import OpSource, library_of
 
-PLAIN = "plain"
-
-# In the order of the report. The detectors share one instrumented build and one run.
-RUN_MODES: dict[str, RunMode] = {
-    PLAIN: RunMode.PLAIN,
-    "detectors": ALL_DETECTORS,
-    "permuted threads": RunMode.PERMUTED,
-    "fast math": RunMode.FAST_MATH,
-}
+# The detectors share one instrumented build and one run.
+MODES: dict[str, RunMode] = dict(
+    zip(RUN_MODES, (RunMode.PLAIN, ALL_DETECTORS, RunMode.PERMUTED, RunMode.FAST_MATH), strict=True)
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class Task:
 
     Attributes:
         op: aten name.
-        run_mode: key of :data:`RUN_MODES`.
+        run_mode: one of :data:`stackproof.gates.metal_run.spec.RUN_MODES`.
         unit: what to run.
         lists: only tell which kernels the unit would launch.
         alone: in a comparison, the kernels take the place of those below the stack as well.
@@ -124,7 +120,7 @@ class Setup:
 
     def _run(self, task: Task, counts: Launches) -> tuple[tuple[CaseResult, ...], tuple[Finding, ...]]:
         source = self.sources[task.op]
-        library = library_of(source, self.cache, RUN_MODES[task.run_mode])
+        library = library_of(source, self.cache, MODES[task.run_mode])
         if isinstance(library, CompileError):
             # Said once, by the task that compiles; its units have nothing to add.
             return (), _diagnosed(library, source) if task.unit is None else ()
@@ -148,7 +144,7 @@ class Setup:
     def _listed(self, task: Task) -> tuple[str, ...]:
         """The kernels that a unit asks for; what it makes of tensors that nothing was written to does not matter."""
         source = self.sources[task.op]
-        library, proof = library_of(source, self.cache, RUN_MODES[task.run_mode]), proof_for(task.op)
+        library, proof = library_of(source, self.cache, MODES[task.run_mode]), proof_for(task.op)
         if isinstance(library, CompileError) or proof is None or task.unit is None:
             return ()
         listing = _Listing(library)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,11 +15,12 @@ from stackproof.engines.gpu.device import Device, MpsDevice
 from stackproof.engines.gpu.device_library import DeviceLibrary, StorageTooLargeError
 from stackproof.engines.gpu.embed import embed
 from stackproof.engines.kernels import Kernels
-from stackproof.gates.common.error_table import ERROR_UNIT, Table, render
-from stackproof.model import Finding, GateContext, GateResult, Verdict
+from stackproof.gates.common.error_table import Table
+from stackproof.gates.common.results import judged, not_run
+from stackproof.gates.test_mps.spec import SPEC, Options
+from stackproof.model import Finding, GateContext, GateResult
 from stackproof.ops import CaseResult, OpProof, WorkUnit, proof_for
 from stackproof.ops.fast_path import fast_path_for, has_mps_kernel, registered
-from stackproof.ops.selection import named_ops
 from stackproof.ops.sources import collect_op
 
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
@@ -41,53 +41,40 @@ class _Seen:
     left_out: list[str] = field(default_factory=list)
 
 
-def run_on_mps(context: GateContext, *, name: str = "test-mps") -> GateResult:
-    """The fast path on this Mac's GPU; "not run" where there is none.
-
-    Args:
-        context: the range; options ``series``, ``ops`` and ``small`` as for the gate "metal-run".
-        name: of the gate that the result is for.
-    """
+def run_on_mps(context: GateContext, options: Options) -> GateResult:
+    """The fast path on this Mac's GPU; "not run" where there is none."""
     if not torch.backends.mps.is_available():
-        return GateResult(name, Verdict.NOT_RUN, reason="needs a Mac with an Apple GPU and a torch that has MPS")
+        return not_run(SPEC, "needs a Mac with an Apple GPU and a torch that has MPS", ())
     if os.environ.get(_FALLBACK, "0") != "0":
-        reason = f"{_FALLBACK} is set, results would be the CPU's (next: unset {_FALLBACK})"
-        return GateResult(name, Verdict.NOT_RUN, reason=reason)
+        return not_run(SPEC, f"{_FALLBACK} is set, results would be the CPU's (next: unset {_FALLBACK})", ())
     note(Confined("the stack's kernels, on the GPU,", {}))
-    return run_on(MpsDevice(), context, name=name)
+    return run_on(MpsDevice(), context, options)
 
 
-def run_on(device: Device, context: GateContext, *, name: str = "test-mps") -> GateResult:
-    """The fast path on a device.
-
-    Args:
-        device: where kernels are compiled and run.
-        context: see :func:`run_on_mps`.
-        name: of the gate that the result is for.
-    """
-    started = time.monotonic()
-    ops = named_ops(context.options)
+def run_on(device: Device, context: GateContext, options: Options) -> GateResult:
+    """The fast path on a device, which compiles and runs the kernels."""
+    ops = options.named_ops
     proofs = [proof for op in ops if (proof := proof_for(op)) is not None]
     if not proofs:
-        return GateResult(name, Verdict.NOT_RUN, reason=f"no proof exists for {', '.join(ops) or 'any op'}")
+        return not_run(SPEC, f"no proof exists for {', '.join(ops) or 'any op'}", ())
     seen = _Seen()
     replaced = [proof.op for proof in proofs if has_mps_kernel(proof.op)]
     for proof in proofs:
         try:
-            _prove(proof, device, context, seen)
+            _prove(proof, device, context, seen, full=not options.small)
         except PatchstackError as error:
             seen.findings.append(Finding(str(error), error.where, rule="not-run"))
-    return _result(name, device, seen, replaced, time.monotonic() - started)
+    return _result(device, seen, replaced)
 
 
-def _prove(proof: OpProof, device: Device, context: GateContext, seen: _Seen) -> None:
+def _prove(proof: OpProof, device: Device, context: GateContext, seen: _Seen, *, full: bool) -> None:
     context.progress(0, 0, f"compiling {proof.source}")
     try:
         kernels = kernels_of(proof, device, context)
     except DeviceCompileError as error:
         seen.findings.append(Finding(f"does not compile: {error.problem}", proof.source, rule="compile"))
         return
-    results = list(_run_units(proof, kernels, device, context, seen))
+    results = list(_run_units(proof, kernels, context, seen, full=full))
     results += _through_autograd(proof, kernels, device, seen)
     seen.left_out += sorted({f"{proof.op}: {result.skipped}" for result in results if result.skipped})
     results = [result for result in results if not result.skipped]
@@ -133,9 +120,9 @@ def _before(proof: OpProof, device: Device, context: GateContext) -> Kernels | N
 
 
 def _run_units(
-    proof: OpProof, kernels: Kernels, device: Device, context: GateContext, seen: _Seen
+    proof: OpProof, kernels: Kernels, context: GateContext, seen: _Seen, *, full: bool
 ) -> Iterator[CaseResult]:
-    units = proof.units(full=not context.options.get("small", False))
+    units = proof.units(full=full)
     for number, unit in enumerate(units, 1):
         context.progress(number, len(units), unit.label)
         try:
@@ -170,27 +157,17 @@ def _raised(proof: OpProof, unit: WorkUnit, error: Exception) -> Finding:
     return Finding(f"{unit.label}: {type(error).__name__}: {error}", proof.source, rule="not-run")
 
 
-def _result(name: str, device: Device, seen: _Seen, replaced: Sequence[str], seconds: float) -> GateResult:
-    rows = seen.table.rows
-    fails = seen.failed or not seen.cases or any(finding.fails for finding in seen.findings)
+def _result(device: Device, seen: _Seen, replaced: Sequence[str]) -> GateResult:
     notes = [
         Finding(f"{op}: the installed torch's own MPS kernel was replaced", rule="replaced", fails=False)
         for op in replaced
     ]
-    return GateResult(
-        name,
-        Verdict.FAILED if fails else Verdict.PASSED,
+    return judged(
+        SPEC,
         cases=seen.cases,
         failed=seen.failed,
-        worst_error=max((error for row in rows for error in row.errors.values()), default=None),
-        seconds=seconds,
+        worst_error=seen.table.worst_error,
         findings=[*seen.findings, *notes],
-        details={
-            "error_unit": ERROR_UNIT,
-            "table": [row.as_json() for row in rows],
-            "text": render(rows),
-            "torch": torch.__version__,
-            "left_out": seen.left_out,
-        },
+        details={**seen.table.details, "torch": torch.__version__, "left_out": seen.left_out},
         limits=device.limits,
     )

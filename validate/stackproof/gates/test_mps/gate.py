@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from stackproof.engines.standin.build import DeviceBuild, build_device
 from stackproof.engines.standin.headers import write_files
 from stackproof.engines.standin.stack import HostStack
 from stackproof.engines.standin.trace import Doing, last_of
+from stackproof.gates.common.results import failed_early, judged, not_run
 from stackproof.gates.common.sources import stack_of
 from stackproof.gates.common.standin.below import BelowHost
 from stackproof.gates.common.standin.here import why_not_here
@@ -33,58 +33,33 @@ from stackproof.gates.common.standin.watched import fallback_findings
 from stackproof.gates.test_mps.child import FALLBACK, STATUSES, TEST, TEST_FILE, Chunk, MpsTests, TestOutcome
 from stackproof.gates.test_mps.fast_path import run_on_mps
 from stackproof.gates.test_mps.loading import LISTS, TESTING
+from stackproof.gates.test_mps.spec import SPEC, Options
 from stackproof.launches import DETAIL, NOT_COUNTED, Launches, looked_at, never_launched
-from stackproof.model import Finding, GateContext, GateResult, Verdict
-from stackproof.ops.selection import named_ops
+from stackproof.model import Finding, GateContext, GateResult
 
-NAME = "test-mps"
-STANDIN_LIMITS = (
-    "The tests ran on the stand-in device: no Metal, no Apple GPU, no macOS.",
-    "The installed torch ran them; host functions, kernels, tests and lists of expected failures are the stack's.",
-)
 _MISMATCHED = re.compile(r"Mismatched elements: (\d+) / \d+ \([\d.]+%\)")
 _CHUNKS = 4
 _TIMEOUT_S = 300.0
 
 
-class TestMpsGate:
-    """Implements :class:`stackproof.model.Gate`.
-
-    Options: ``series``, ``ops`` as for host-run; ``patterns`` (parts of the names of the tests,
-    instead of those that follow from the stack), ``built`` (a built tree, on a Mac).
-    """
-
-    name = NAME
-    summary = "the tests of test_mps.py that the series touches"
-
-    def run(self, context: GateContext) -> GateResult:
-        """Run the head commit's tests."""
-        started = time.monotonic()
-        tree = Tree.at(context.repository, context.head)
-        reason = _refused(tree)
-        if reason:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=reason)
-        context = _with_built_tree(context)
-        if why_not_here() and not context.options.get("built"):
-            return run_on_mps(context, name=NAME)  # a Mac without a build: the stock wheel and the stack's kernels
-        ops = named_ops(context.options)
-        named = context.options.get("patterns")
-        patterns = tuple(named or select_patterns(ops, Tree.at(context.repository, context.base), tree))
-        try:
-            tests = _prepare(context, stack_of(context), patterns)
-        except (ToolchainError, CompileError) as error:
-            return GateResult(NAME, Verdict.NOT_RUN, reason=f"no stand-in device: {error}", limits=STANDIN_LIMITS)
-        except PatchstackError as error:
-            return _failed(str(error), started)
-        return _judged(context, tests, started)
-
-
-def _with_built_tree(context: GateContext) -> GateContext:
-    """The context with the build that the gate "build" left, where there is one."""
+def run(context: GateContext, options: Options) -> GateResult:
+    """Run the head commit's tests."""
+    tree = Tree.at(context.repository, context.head)
+    reason = _refused(tree)
+    if reason:
+        return not_run(SPEC, reason, ())
     built = built_tree(context.repository, context.head, context.cache)
-    if context.options.get("built") or built is None:
-        return context
-    return replace(context, options={**context.options, "built": str(built.worktree)})
+    if why_not_here() and built is None:
+        return run_on_mps(context, options)  # a Mac without a build: the stock wheel and the stack's kernels
+    base = Tree.at(context.repository, context.base)
+    patterns = options.tests or select_patterns(options.named_ops, base, tree)
+    try:
+        tests = MpsTests(built.worktree, patterns, None) if built else _prepare(context, stack_of(context), patterns)
+    except (ToolchainError, CompileError) as error:
+        return not_run(SPEC, f"no stand-in device: {error}")
+    except PatchstackError as error:
+        return _not_loaded(str(error))
+    return _judged(context, options, tests)
 
 
 def _refused(tree: Tree) -> str:
@@ -149,10 +124,7 @@ def _test_methods(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 def _prepare(context: GateContext, stack: HostStack, patterns: tuple[str, ...]) -> MpsTests:
     context.progress(0, 1, "prepare the tests")
-    built = context.options.get("built")
-    if built:
-        return MpsTests(Path(built), patterns, None)
-    build: DeviceBuild = build_device(stack, context.cache / "host-run", jobs=context.jobs)
+    build = build_device(stack, context.cache / "host-run", jobs=context.jobs)
     return MpsTests(_written(context, stack.tree), patterns, build)
 
 
@@ -160,7 +132,7 @@ def _written(context: GateContext, tree: Tree) -> Path:
     """A folder with the tree's test file and testing package."""
     paths = [TEST_FILE, *(path for path in tree.walk(TESTING) if path.endswith((".py", ".json")))]
     files = {path: text for path in paths if (text := tree.read(path)) is not None}
-    return write_files(files, context.cache / NAME)
+    return write_files(files, context.cache / SPEC.name)
 
 
 @dataclass
@@ -213,29 +185,26 @@ def _after_crash(seen: _Collected, chunk: Chunk, died: Died, doing: Doing) -> It
         yield replace(chunk, without=(*chunk.without, doing.part))
 
 
-def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult:
+def _judged(context: GateContext, options: Options, tests: MpsTests) -> GateResult:
     seen = _collected(context, tests)
     if seen.problem:
         message = f"{TEST_FILE} cannot be loaded: {seen.problem}"
         if _loads_below(context, tests):
-            return _failed(message, started)
-        return GateResult(NAME, Verdict.NOT_RUN, reason=f"{message} (nor without the stack)", limits=STANDIN_LIMITS)
+            return _not_loaded(message)
+        return not_run(SPEC, f"{message} (nor without the stack)")
     outcomes = seen.outcomes
     if not outcomes and not seen.findings:
-        return GateResult(NAME, Verdict.NOT_RUN, reason=f"no test is called like {', '.join(tests.patterns)}")
-    excused, noticed = _failing_below(context, seen)
+        return not_run(SPEC, f"no test is called like {', '.join(tests.patterns)}", ())
+    excused, noticed = _failing_below(context, tests, seen)
     findings = [*(_finding(one, excused) for one in outcomes if one.status in ("failed", "stale")), *noticed]
     count = {status: sum(one.status == status for one in outcomes) for status in STATUSES}
-    findings += _about_kernels(context, seen.counts, tests.build)
+    findings += _about_kernels(context, options, seen.counts, tests.build)
     crashes = sum(finding.rule == "crash" and finding.fails for finding in findings)
     failed = count["failed"] - len(excused) + count["stale"] + crashes
-    fails = bool(failed) or any(finding.fails for finding in findings)
-    return GateResult(
-        NAME,
-        Verdict.FAILED if fails or not count["passed"] else Verdict.PASSED,
-        cases=max(len(outcomes), failed, 1),
-        failed=max(failed, int(fails)),
-        seconds=time.monotonic() - started,
+    return judged(
+        SPEC,
+        cases=len(outcomes),
+        failed=failed or int(not count["passed"]),
         findings=findings,
         details={
             "device": "mps" if tests.build is None else "stand-in",
@@ -244,16 +213,18 @@ def _judged(context: GateContext, tests: MpsTests, started: float) -> GateResult
             DETAIL: _looked_at(seen.counts, tests.build),
             **count,
         },
-        limits=() if tests.build is None else STANDIN_LIMITS,
+        limits=() if tests.build is None else SPEC.limits,
     )
 
 
-def _about_kernels(context: GateContext, counts: Launches, build: DeviceBuild | None) -> list[Finding]:
+def _about_kernels(
+    context: GateContext, options: Options, counts: Launches, build: DeviceBuild | None
+) -> list[Finding]:
     """Calls that ended on the CPU, and what the tests do not reach, which another gate may."""
     if build is None:
         return []
-    not_reached = never_launched(counts, dict(build.brought), fails=False, gate=NAME)
-    return [*fallback_findings(counts, stack_of(context), build, context.options), *not_reached]
+    not_reached = never_launched(counts, dict(build.brought), fails=False, gate=SPEC.name)
+    return [*fallback_findings(counts, stack_of(context), build, options), *not_reached]
 
 
 def _looked_at(counts: Launches, build: DeviceBuild | None) -> Mapping[str, Any]:
@@ -269,7 +240,7 @@ def _loads_below(context: GateContext, tests: MpsTests) -> bool:
     return not _collected(context, below).problem
 
 
-def _failing_below(context: GateContext, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:
+def _failing_below(context: GateContext, tests: MpsTests, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:
     """What the tree below the stack has too, on the stand-in device.
 
     A test of before the stack may depend on the machine: gradients in float16 are compared with the CPU's own, whose
@@ -279,7 +250,7 @@ def _failing_below(context: GateContext, seen: _Collected) -> tuple[frozenset[st
         Names of the failed tests that fail there as well, no less badly; and the findings, those of the base as notes.
     """
     stack = stack_of(context)
-    if stack.base is None or context.options.get("built") or _refused(stack.base):
+    if stack.base is None or tests.build is None or _refused(stack.base):
         return frozenset(), seen.findings
     below = BelowHost(context, stack)
     findings = below.told(seen.findings)
@@ -327,7 +298,5 @@ def _finding(one: TestOutcome, excused: frozenset[str]) -> Finding:
     return Finding(f"{one.name}: {one.text}", TEST_FILE, rule="test-failed")
 
 
-def _failed(message: str, started: float) -> GateResult:
-    finding = Finding(message, TEST_FILE, rule="not-loaded")
-    seconds = time.monotonic() - started
-    return GateResult(NAME, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=STANDIN_LIMITS)
+def _not_loaded(message: str) -> GateResult:
+    return failed_early(SPEC, Finding(message, TEST_FILE, rule="not-loaded"))

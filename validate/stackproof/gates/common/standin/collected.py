@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from stackproof.engines.standin.build import DeviceBuild
+from stackproof.gates.common import results
 from stackproof.gates.common.standin.below import case_of, crash_of
 from stackproof.gates.common.standin.outcomes import Outcome
+from stackproof.gates.spec import Spec
 from stackproof.launches import DETAIL, Launches, looked_at
-from stackproof.model import Finding, GateResult, Verdict
+from stackproof.model import Finding, GateResult
 from stackproof.ops.scenarios import Scenario
 
 ERROR_UNIT = "epsilon of the dtype"
@@ -74,19 +74,14 @@ class Collected:
             }
         )
 
-    def result(self, name: str, build: DeviceBuild, started: float) -> GateResult:
-        """The verdict of a gate that began at ``started`` by the monotonic clock."""
-        findings = merged(self.findings)
-        fails = self.failed > 0 or any(finding.fails for finding in findings)
-        failed = max(self.failed, int(fails))
-        return GateResult(
-            name,
-            Verdict.FAILED if fails or not self.cases else Verdict.PASSED,
-            cases=max(self.cases, failed),
-            failed=failed,
+    def result(self, spec: Spec, build: DeviceBuild) -> GateResult:
+        """The verdict of a gate."""
+        return results.judged(
+            spec,
+            cases=self.cases,
+            failed=self.failed,
+            findings=results.merged(self.findings, subject_of),
             worst_error=self.worst,
-            seconds=time.monotonic() - started,
-            findings=findings,
             details={
                 "error_unit": ERROR_UNIT,
                 "scenarios": sorted(self.rows, key=lambda row: str(row["scenario"])),
@@ -98,26 +93,11 @@ class Collected:
         )
 
 
-def not_run(name: str, reason: str) -> GateResult:
+def not_run(spec: Spec, reason: str) -> GateResult:
     """Nothing could be executed."""
-    return GateResult(name, Verdict.NOT_RUN, reason=reason, limits=LIMITS)
+    return results.not_run(spec, reason, LIMITS)
 
 
-def failed_early(name: str, finding: Finding, started: float) -> GateResult:
-    """The stack cannot be executed, and that is its fault."""
-    seconds = time.monotonic() - started
-    return GateResult(name, Verdict.FAILED, 1, 1, seconds=seconds, findings=(finding,), limits=LIMITS)
-
-
-def merged(findings: Sequence[Finding]) -> list[Finding]:
-    """Each rule at each place once, with the number of the others."""
-    groups: dict[tuple[str, str, int, str, bool], list[Finding]] = {}
-    for one in findings:
-        subject = "" if one.line else one.message.partition(":")[0]
-        groups.setdefault((one.rule, one.path, one.line, subject, one.fails), []).append(one)
-    merged = []
-    for (rule, path, line, _subject, _fails), group in groups.items():
-        first = group[0]
-        more = f" ({len(group) - 1} more like it)" if len(group) > 1 else ""
-        merged.append(Finding(first.message + more, path, line, rule, first.fails, first.details))
-    return merged
+def subject_of(message: str) -> str:
+    """What a message without a place is about."""
+    return message.partition(":")[0]
