@@ -35,7 +35,9 @@ def options_of(command: click.Command) -> Iterator[str]:
     yield from ("--help", "--version")
     for parameter in command.params:
         yield from (*parameter.opts, *parameter.secondary_opts)
-    for inner in getattr(command, "commands", {}).values():
+    context = click.Context(command)
+    names = command.list_commands(context) if isinstance(command, click.Group) else []
+    for inner in filter(None, (command.get_command(context, name) for name in names)):  # type: ignore[attr-defined]
         yield from options_of(inner)
 
 

@@ -22,8 +22,7 @@ from patchstack.errors import ChoiceError, TreeError, UsageError
 from patchstack.planning import StackPlan, plan_stack
 from patchstack.planning.advice import advice_for
 from patchstack.planning.memo import Memory
-from patchstack.resolve.model import Aim
-from patchstack.resolve.run import start
+from patchstack.resolve.model import Aim, State
 from patchstack.series import Series, load_series, stacked
 from patchstack.stack.refs import check_name
 from patchstack.tree.git import Repository
@@ -74,7 +73,7 @@ def run(request: Request) -> RunReport:
             history = commits_behind(repository, series, plan)
             report = replace(report, advice=advice, next_commands=next_commands, history=history)
             if request.resolve:
-                report = replace(report, opened=start(repository, _aim(request, series, onto, branch), plan).state)
+                report = replace(report, opened=_opened(request, repository, series, onto, branch, plan))
         if not plan.blocked and plan.commits and not request.dry_run:
             report = _write(request, report, switch, evidence)
         elif not plan.blocked:
@@ -170,10 +169,15 @@ def _require_resolvable(request: Request) -> None:
         raise UsageError(f"--resolve does not go with {' or '.join(found)}", next_command="run again with them later")
 
 
-def _aim(request: Request, series: Series, onto: Onto, branch: str) -> Aim:
+def _opened(
+    request: Request, repository: Repository, series: Series, onto: Onto, branch: str, plan: StackPlan
+) -> State | None:
+    """A worktree in which the conflicts of a plan can be resolved."""
+    from patchstack.resolve.run import start
+
     folder = str(series.manifest.parent.resolve())
     wanted = (request.only, request.replace, request.force, request.check)
-    return Aim(folder, onto.commit, onto.name, branch, *wanted)
+    return start(repository, Aim(folder, onto.commit, onto.name, branch, *wanted), plan).state
 
 
 def _write(request: Request, report: RunReport, switch: Switch | None, evidence: Quoted) -> RunReport:

@@ -9,33 +9,41 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
-from patchstack.cli.capture import capture
-from patchstack.cli.diff import diff
-from patchstack.cli.drift import drift
-from patchstack.cli.group import require_no_options
-from patchstack.cli.new import new
+from patchstack.cli.group import LazyGroup, require_no_options
 from patchstack.cli.output import coloured, print_lines
-from patchstack.cli.refresh import refresh
 from patchstack.cli.report import as_json, lines
 from patchstack.cli.request import Request
-from patchstack.cli.resolve import resolve as resolve_command
-from patchstack.cli.submit_check import submit_check
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.tree.git.process import GitCommandError
 
 _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+class Subcommands(LazyGroup):
+    """The subcommands of ``apply-stack``, a module each."""
+
+    lazy: ClassVar[Mapping[str, str]] = {
+        "capture": "patchstack.cli.capture:capture",
+        "diff": "patchstack.cli.diff:diff",
+        "drift": "patchstack.cli.drift:drift",
+        "new": "patchstack.cli.new:new",
+        "reference": "patchstack.cli.reference:reference",
+        "refresh": "patchstack.cli.refresh:refresh",
+        "resolve": "patchstack.cli.resolve:resolve",
+        "submit-check": "patchstack.cli.submit_check:submit_check",
+    }
+
+
+@click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
 @options.repo
 @options.reference
@@ -114,15 +122,6 @@ def command(
     else:
         print_lines(map(coloured, lines(report, explain=explain)))
     sys.exit(int(report.exit_code))
-
-
-command.add_command(capture)
-command.add_command(diff)
-command.add_command(drift)
-command.add_command(new)
-command.add_command(refresh)
-command.add_command(resolve_command)
-command.add_command(submit_check)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -22,7 +22,7 @@ from patchstack.tree.git import Repository, Tree
 from patchstack.tree.text import Splice, apply_splices, one_splice
 
 T = TypeVar("T")
-_CODE = ("closure", "edits", "planning", "source")
+_CODE = ("closure", "edits", "manifest", "planning", "series", "tree")
 _MOST_BYTES = 48 << 20
 
 
@@ -131,9 +131,9 @@ def _code_version() -> str:
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for folder in _CODE:
-        for file in sorted((root / folder).glob("*.py")):
+        for file in sorted((root / folder).rglob("*.py")):
             facts = file.stat()
-            digest.update(f"{file.name} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+            digest.update(f"{file.relative_to(root)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 

@@ -14,12 +14,12 @@ from patchstack.reference.found import LATEST
 from patchstack.reference.progress import on_standard_error
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, program: str = COMMAND) -> int:
     """Print path and commit of each tree asked for, then the path of each wheel; the status of the last failure, or 0.
 
     Notes go to standard error.
     """
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser = argparse.ArgumentParser(prog=program, description="Build reference trees and print where they are.")
     known = f"{', '.join(SPECS)}, another version, or {LATEST}"
     parser.add_argument("name", nargs="*", help=f"which release: {known}")
     parser.add_argument(
