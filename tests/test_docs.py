@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
