@@ -304,7 +304,7 @@ def test_a_report_can_be_quoted_in_the_message_of_the_commit_it_judged(
         (cli.Request(series="/some/where", require=("lint",)), " --require lint"),
         (cli.Request(series="grid_sampler", reference="2.11"), " --reference 2.11 --series grid_sampler"),
         (cli.Request(options={"today": datetime.datetime(2026, 11, 30)}), " --today 2026-11-30"),
-        (cli.Request(options={"ops": ("take", "renorm"), "small": True}), " --small --ops take,renorm"),
+        (cli.Request(options={"ops": ("take", "renorm"), "small": True}), " --ops take,renorm --small"),
         (cli.Request(options={"match": "one row; bilinear"}), " --match 'one row; bilinear'"),
         (
             cli.Request(options={"run_modes": ("plain", "fast math"), "kinds": ("values",), "tests": ("test_a",)}),

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -24,7 +24,7 @@ from patchstack.errors import UsageError
 from patchstack.series import load_series
 from patchstack.tree.git import GitCommitHash, Repository
 from stackproof.cli.environment import describe_environment
-from stackproof.cli.gate_options import listed, options_of, typed_words
+from stackproof.cli.gate_options import listed, typed_words
 from stackproof.gates.common.errors import MALFORMED_RULE
 from stackproof.gates.spec import Spec
 from stackproof.gates.table import GATES
@@ -79,8 +79,9 @@ def request_of(given: Mapping[str, Any], *, only: tuple[str, ...]) -> Request:
     Raises:
         UsageError: a gate that is required does not exist.
     """
-    plain = dict(given)
-    options = {one.name: plain.pop(one.name) for one in options_of(GATES) if one.name in plain}
+    own = {one.name for one in fields(Request)} | {"json", "junit", "html", "bench_out"}
+    plain = {name: value for name, value in given.items() if name in own}
+    options = {name: value for name, value in given.items() if name not in own}
     files = ReportFiles(plain.pop("json"), plain.pop("junit"), plain.pop("html"), plain.pop("bench_out"))
     required = names(plain.pop("require"))
     return Request(only=only, require=required, files=files, options=options, **plain)
