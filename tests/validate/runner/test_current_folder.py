@@ -19,8 +19,8 @@ SHADOWING = ("torch", "torchgen", "functorch", "yaml", "click", "ziglang", "pip"
 _DRIVER = """
 import sys
 sys.path[:] = {path!r}
-import fake_gates
 from stackproof.cli import main, prove
+import fake_gates
 prove.GATES = (fake_gates.POOLED,)
 main()
 """

@@ -99,7 +99,9 @@ def test_a_folder_that_is_not_there_is_found_before_the_run(tmp_path: Path) -> N
         ReportFiles(bench=str(tmp_path / "nowhere")).require_writable()
 
 
-@pytest.mark.parametrize("option", [{"device": "host"}, {"files": ReportFiles(bench=".")}], ids=["device", "files"])
+@pytest.mark.parametrize(
+    "option", [{"options": {"device": "host"}}, {"files": ReportFiles(bench=".")}], ids=["device", "files"]
+)
 def test_options_of_a_gate_that_is_left_out_are_refused(option: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=r"--(device|bench-out) is for the gate 'bench', which --only leaves out"):
         prove.prove(prove.Request(only=("lint",), **option))  # type: ignore[arg-type]

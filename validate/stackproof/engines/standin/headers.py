@@ -162,7 +162,7 @@ def _shared(tree: Tree, file: HostFile) -> Iterator[str]:
         text = (tree.read(path) or b"").decode(errors="replace")
         installed = Path(torch.__file__).parent / "include/ATen/native" / name
         there = installed.read_text(encoding="utf-8", errors="replace") if installed.is_file() else ""
-        if used & set(_WORD.findall(text)) - set(_WORD.findall(there)):
+        if there and used & set(_WORD.findall(text)) - set(_WORD.findall(there)):
             yield path
 
 

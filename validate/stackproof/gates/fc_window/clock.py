@@ -58,7 +58,11 @@ class Landing:
         return self.state is LandingState.KNOWN and self.open_from is not None and now >= self.open_from
 
 
-def moment(today: datetime.datetime | None) -> datetime.datetime:
-    """The moment to judge at: now, or the one that was asked for, which is UTC whatever the machine's time zone."""
-    utc = datetime.timezone.utc
-    return datetime.datetime.now(utc) if today is None else today.replace(tzinfo=utc)
+def moment(today: datetime.date | datetime.datetime | None) -> datetime.datetime:
+    """The moment to judge at: now, the first second of a day in UTC, or a moment (UTC unless it says otherwise)."""
+    if today is None:
+        return datetime.datetime.now(datetime.timezone.utc)
+    if isinstance(today, datetime.datetime):
+        aware = today if today.tzinfo else today.replace(tzinfo=datetime.timezone.utc)
+        return aware.astimezone(datetime.timezone.utc)
+    return datetime.datetime.combine(today, datetime.time(0), datetime.timezone.utc)

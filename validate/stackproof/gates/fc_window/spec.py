@@ -19,7 +19,7 @@ class Options:
     """
 
     onto: str = option("", "Branch whose history dates new schemas (default: the base commit).", "REF")
-    today: datetime.datetime | None = option(  # noqa: RUF009  (it makes a field)
+    today: datetime.date | None = option(  # noqa: RUF009  (it makes a field)
         None, "Judge the window as of this moment, UTC: 2026-11-30, 2026-11-30T14:05.", "DATE", kind=datetime.datetime
     )
 
