@@ -67,9 +67,10 @@ def draft(folder: Path) -> Iterator[Path]:
 
 def difference(folder: Path, copy: Path) -> str:
     """What a draft changes, as ``git diff`` writes it."""
-    command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", "--", str(folder), str(copy)]
+    old, new = str(folder.resolve()), str(copy.resolve())
+    command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", "--", old, new]
     text = subprocess.run(command, capture_output=True, check=False).stdout.decode(errors="replace")
-    return text.replace(str(copy), "").replace(str(folder), "")
+    return text.replace(new, "").replace(old, "")
 
 
 def publish(copy: Path, folder: Path) -> None:
