@@ -44,9 +44,9 @@ ENGINES = (
     (
         "stackproof.engines.errors",
         "stackproof.engines.kernels",
-        "stackproof.engines.mac_build",
         "stackproof.engines.object_files",
     ),
+    ("stackproof.engines.mac_build",),
     ("stackproof.engines.pool",),
     ("stackproof.engines.metal",),
     ("stackproof.engines.apple", "stackproof.engines.gpu", "stackproof.engines.standin"),

@@ -27,6 +27,7 @@ from stackproof.engines.standin.clang import (
     HostClang,
     find_clang,
     folder_digest,
+    require_headers,
     stubs_digest,
 )
 from stackproof.engines.standin.headers import MpsHeaders, mps_headers, write_files
@@ -112,6 +113,7 @@ def build_device(stack: HostStack, cache: Path, *, jobs: int = 2) -> DeviceBuild
         TreeError: torchgen fails.
     """
     clang = find_clang()
+    require_headers(clang)
     registration = prepare_registration(stack.ops, cache)
     headers = mps_headers(stack.tree, cache, stack.files)
     units = [*_device_units(clang, headers), *_stack_units(stack, registration, headers, clang, cache)]

@@ -116,7 +116,7 @@ def find_clang() -> HostClang:
     """The compiler of the ziglang wheel.
 
     Raises:
-        ToolchainError: the wheel or the C++ headers of the system are missing; says what to type.
+        ToolchainError: the wheel is missing; says what to type.
     """
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
@@ -126,9 +126,18 @@ def find_clang() -> HostClang:
     here = (*zig, "clang", "--target=x86_64-linux-gnu", "-resource-dir", str(resources))
     apple = (*zig, "c++", "-target", APPLE_TARGET)
     version = subprocess.run([*zig, "clang", "--version"], capture_output=True, text=True, check=False).stdout
-    clang = HostClang(here, apple, (*zig, "ld.lld", "-shared", "--eh-frame-hdr"), version.partition("\n")[0])
+    return HostClang(here, apple, (*zig, "ld.lld", "-shared", "--eh-frame-hdr"), version.partition("\n")[0])
+
+
+@remembered
+def require_headers(clang: HostClang) -> None:
+    """Look whether files can be compiled for this machine; Apple's target needs no headers of the system.
+
+    Raises:
+        ToolchainError: the C++ headers of the system are missing; says what to type.
+    """
     probe = subprocess.run(
-        [*here, "-x", "c++", "-fsyntax-only", "-"],
+        [*clang.here, "-x", "c++", "-fsyntax-only", "-"],
         input="#include <vector>\n",
         capture_output=True,
         text=True,
@@ -138,7 +147,6 @@ def find_clang() -> HostClang:
         raise ToolchainError(
             "no C++ headers for this machine", expected="those of g++", next_command="apt-get install g++"
         )
-    return clang
 
 
 @remembered

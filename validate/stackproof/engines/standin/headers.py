@@ -83,6 +83,11 @@ class IncludeFolders:
         return (f"-I{self.kernels / 'aten/src'}", *self.flags_of_most)
 
     @property
+    def flags_with_sdk(self) -> tuple[str, ...]:
+        """Compiler flags where the system's own headers are there: without the stubs."""
+        return tuple(one for one in self.flags if one not in ("-isystem", str(STUBS)))
+
+    @property
     def flags_of_most(self) -> tuple[str, ...]:
         """Compiler flags of files that use none of the headers of kernels and host functions."""
         own = (self.generated, self.tree / "aten/src", self.tree)

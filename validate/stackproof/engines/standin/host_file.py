@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from stackproof.engines.metal.sources import INCLUDE_FOLDERS, collect_sources, w
 from stackproof.engines.metal.toolchain import INCLUDE as METAL_INCLUDE
 from stackproof.engines.metal.toolchain import digest, find_toolchain
 from stackproof.engines.object_files import Symbols, macho_symbols
+from stackproof.engines.standin.apple_clang import AppleClang
 from stackproof.engines.standin.clang import LANGUAGE, STRICT, Compiled, HostClang
 from stackproof.engines.standin.headers import IncludeFolders, write_files
 from stackproof.engines.standin.layouts import DUMP_FLAGS, compare_layouts, parse_layouts
@@ -95,6 +96,7 @@ class FileChecker:
         exports: what the macOS release exports; ``None`` where that is not known, with ``no_exports`` saying why.
         no_exports: see above.
         kernels: whether shared structs are compared.
+        apple: Apple's own clang, whose errors count where it is there.
     """
 
     tree: Tree
@@ -104,11 +106,16 @@ class FileChecker:
     exports: frozenset[str] | None = None
     no_exports: str = "no macOS release was given to look the symbols up in"
     kernels: bool = True
+    apple: AppleClang | None = None
 
     def check(self, file: HostFile) -> FileVerdict:
         """All checks of one file."""
         made = self.compiled(file)
         rules = check_queue_rules(file.path, file.text)
+        if self.apple:
+            errors = self.apple.errors(self._written(file), self.headers.flags_with_sdk, file.path)
+            if errors or not made.succeeded:
+                return _by_apple(file, made, errors, rules)
         if not made.succeeded:
             if file.builds_graphs:
                 reason = f"{file.path} builds MPSGraphs, which the stub headers do not describe"
@@ -131,7 +138,7 @@ class FileChecker:
         key = digest(self.clang.version, self.headers.key, file.path, file.text, *LANGUAGE, *STRICT, *DUMP_FLAGS, "2")
         place = self.cache / "checks" / f"{key}.json"
         if not place.exists():
-            source = write_files({file.path: file.text.encode()}, self.cache) / file.path
+            source = self._written(file)
             prefix = self._prefix(file)
             begin = beginning_with(prefix) if prefix else ()
             with tempfile.TemporaryDirectory(prefix="stackproof-object-") as scratch:
@@ -142,6 +149,9 @@ class FileChecker:
             content = _dump(done, file.path) | {"wanted": sorted(made.wanted), "defined": sorted(made.defined)}
             write_whole(place, json.dumps(content))
         return _load(json.loads(place.read_text()))
+
+    def _written(self, file: HostFile) -> Path:
+        return write_files({file.path: file.text.encode()}, self.cache) / file.path
 
     def _prefix(self, file: HostFile) -> Path | None:
         """The precompiled headers that the file begins with, if it begins like most."""
@@ -222,10 +232,26 @@ def _unexported(file: HostFile, wanted: Sequence[str], exports: frozenset[str]) 
     ]
 
 
+def _by_apple(file: HostFile, made: AppleObject, errors: Sequence[Diagnostic], rules: Sequence[Finding]) -> FileVerdict:
+    """The verdict of Apple's compiler where one of the two refuses a file; what only the other says is a note."""
+    findings = [replace(one, details={"compiler": "apple"}) for one in _named(file, errors)]
+    ours = [] if made.succeeded or file.builds_graphs else _diagnosed(file, made)
+    notes = [replace(one, message=f"{one.message} (this project's headers, beside Apple's compiler)") for one in ours]
+    skipped = (
+        () if errors else (f"{file.path}: only Apple's compiler took it, so symbols and structs were not compared",)
+    )
+    return FileVerdict(file.path, 1, (*findings, *_as_information(notes), *rules), skipped)
+
+
 def _diagnosed(file: HostFile, made: AppleObject) -> list[Finding]:
     errors = [one for one in made.diagnostics if one.severity == "error"]
     if not errors:
         return [Finding(f"the compiler failed: {made.tail}", file.path, rule="syntax")]
+    return _named(file, errors)
+
+
+def _named(file: HostFile, errors: Sequence[Diagnostic]) -> list[Finding]:
+    """Errors as findings at lines of the file; one in a header is about the file."""
     return [
         Finding(one.message, file.path, one.line, "syntax")
         if one.file == file.path

@@ -19,6 +19,7 @@ from patchstack.tree.git import Tree
 from stackproof.base_commit.findings import AS_BEFORE, failing, noted
 from stackproof.base_commit.places import uses
 from stackproof.engines.errors import ToolchainError
+from stackproof.engines.standin.apple_clang import find_apple_clang
 from stackproof.engines.standin.clang import find_clang
 from stackproof.engines.standin.headers import prepare_headers
 from stackproof.engines.standin.host_file import FileChecker, FileVerdict, release_of
@@ -55,13 +56,14 @@ def run(context: GateContext, _options: NoOptions) -> GateResult:
         for done, verdict in enumerate(pool.map(checker.check, stack.files), 1):
             verdicts.append(verdict)
             context.progress(done, len(stack.files), verdict.path)
-    return _result(_as_below(context, stack, checker, verdicts))
+    return _result(_as_below(context, stack, checker, verdicts), checker.apple.version if checker.apple else "")
 
 
 def _checker(context: GateContext, stack: HostStack) -> FileChecker:
     cache = context.cache / SPEC.name
     context.progress(0, len(stack.files), "headers of the tree")
     checker = FileChecker(stack.tree, find_clang(), prepare_headers(stack.tree, cache), cache)
+    checker.apple = find_apple_clang()
     try:
         checker.exports = release_exports(_release_wheel(stack.tree), cache)
     except PatchstackError as error:
@@ -113,7 +115,7 @@ def _release_wheel(tree: Tree) -> Path:
     return reference_wheel(name if is_known(name) else _DEFAULT_RELEASE)
 
 
-def _result(verdicts: Sequence[FileVerdict]) -> GateResult:
+def _result(verdicts: Sequence[FileVerdict], apple: str) -> GateResult:
     findings = [finding for verdict in verdicts for finding in verdict.findings]
     skipped = [text for verdict in verdicts for text in verdict.skipped]
     findings += [Finding(text, rule="not-checked", fails=False) for text in skipped]
@@ -123,5 +125,10 @@ def _result(verdicts: Sequence[FileVerdict]) -> GateResult:
         failed=len({(f.path, f.rule) for f in findings if f.fails}),
         findings=findings,
         undecided="" if any(verdict.cases for verdict in verdicts) else skipped[0],
-        details={"files": [verdict.path for verdict in verdicts], "not_checked": skipped},
+        limits=() if apple else None,
+        details={
+            "files": [verdict.path for verdict in verdicts],
+            "not_checked": skipped,
+            "apple_compiler": {"version": apple, "not_run": [] if apple else ["no xcrun on this machine"]},
+        },
     )

@@ -9,7 +9,7 @@ SPEC = Spec(
     "metal-check",
     "the kernels compile as Metal would have them (address spaces, Metal version, static rules)",
     limits=(
-        "Clang's C++ for OpenCL stands in for Apple's compiler: what only Apple's front end rejects was not seen.",
+        "Clang's C++ for OpenCL stands in for Apple's compiler, not found here: what only that rejects was not seen.",
         "The Metal library headers are this project's own: overloads that Apple adds or leaves out may differ.",
     ),
     keeps=Keeps.FILES,
