@@ -6,6 +6,7 @@ import io
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from stackproof.cli.bench import bench, bench_only
 from stackproof.cli.common_options import common_options
 from stackproof.cli.gate_options import options_of, with_options
 from stackproof.cli.metal_files import metal
+from stackproof.cli.summary import summary
 from stackproof.gates.bench.script import script_text
 from stackproof.gates.table import GATES
 from stackproof.report.bench_files import GATE as BENCH
@@ -35,10 +37,19 @@ _OF_BENCH = {one.name for one in options_of(GATES) if one.gates == (BENCH,)}
 @click.option("--only", metavar="GATE,..", help="Run these gates only.")
 @with_options(options_of(GATES), hidden=_OF_BENCH)
 @bench_only(hidden=True)
+@click.option("--print-workflow", is_flag=True, help="Print a GitHub Actions workflow that spreads the gates; end.")
 @click.option("--list", "list_", is_flag=True, help="List the gates and end.")
 @click.version_option(__version__, prog_name="validate-stack")
 @click.pass_context
-def command(context: click.Context, /, only: str | None, print_bench_script: bool, list_: bool, **given: Any) -> None:
+def command(
+    context: click.Context,
+    /,
+    only: str | None,
+    print_bench_script: bool,
+    print_workflow: bool,
+    list_: bool,
+    **given: Any,
+) -> None:
     """Prove a commit stack, gate by gate.
 
     Exit codes: 0 all that ran passed, 1 a gate failed, 2 usage, 5 a required gate was not run, or no gate launched some
@@ -51,6 +62,9 @@ def command(context: click.Context, /, only: str | None, print_bench_script: boo
         for line in prove.gate_lines():
             click.echo(line)
         return
+    if print_workflow:
+        click.echo(files("stackproof.cli").joinpath("workflow.yml").read_text(encoding="utf-8"), nl=False)
+        return
     if print_bench_script:
         click.echo(script_text(), nl=False)
         return
@@ -60,6 +74,7 @@ def command(context: click.Context, /, only: str | None, print_bench_script: boo
 command.add_command(bench)
 command.add_command(apple_kernels)
 command.add_command(metal)
+command.add_command(summary)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
