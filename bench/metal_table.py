@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import sys
 
-from metal_conformance import ACCEPTED, BORDERS, LIMITS, SIGNATURES, SPACES, STORAGE, Border
+from metal_conformance import (
+    ACCEPTED,
+    BORDERS,
+    LIBRARY,
+    LIMITS,
+    OFFSETS,
+    SIGNATURES,
+    SPACES,
+    STORAGE,
+    VERSIONS,
+    WORDING,
+    Border,
+)
 
 _PARTS = (
     ("What Metal accepts and Clang has no word for", ACCEPTED),
+    ("Wording that Clang reads otherwise", WORDING),
+    ("The library", LIBRARY),
+    ("Versions", VERSIONS),
     ("Limits", LIMITS),
     ("Address spaces", SPACES),
     ("Where variables may be", STORAGE),
     ("Signatures of kernels", SIGNATURES),
+    ("Offsets of 32 bits (a rule of review: Apple's compiler takes them)", OFFSETS),
 )
 _HEAD = """# What the Metal front end accepts and refuses
 

@@ -450,4 +450,241 @@ ACCEPTED = (
     ),
 )
 
-BORDERS = (*ACCEPTED, *LIMITS, *SPACES, *STORAGE, *SIGNATURES)
+LIBRARY = (
+    Border(
+        "vectors of integers: `abs`, `min`, `max`, `clamp`",
+        "6.4; SPIRV-Cross",
+        body("int3 v = clamp(min(int3(i), max(abs(int3(-2)), int3(1))), int3(0), int3(5)); o[i] = v.x;"),
+        body("uint3 v = abs(int3(-2)); o[i] = v.x;"),
+    ),
+    Border(
+        "`numeric_limits` and `is_integral` of vectors",
+        "SPIRV-Cross",
+        body("o[i] = numeric_limits<float4>::max().w + (is_integral<int4>::value ? 1 : 2);"),
+    ),
+    Border(
+        "`sign` of integers is the source's to define",
+        "6.5; SPIRV-Cross",
+        "template <typename T, typename E = typename enable_if<is_integral<T>::value>::type> T sign(T x)"
+        " { return select(T(1), T(-1), x < T(0)); }\n" + body("o[i] = sign(int4(i)).x;"),
+    ),
+    Border("`refract`", "6.8", body("o[i] = refract(float2(1, 2), float2(0, 1), 0.5f).x;")),
+    Border(
+        "packing of 16 bits",
+        "6.14",
+        body("o[i] = unpack_snorm2x16_to_float(pack_float_to_snorm2x16(float2(0.5f, -1))).y;"),
+        body("o[i] = unpack_snorm2x16_to_float(float2(1)).y;"),
+    ),
+    Border(
+        "quadgroups vote",
+        "6.9.3",
+        body("quad_vote v = quad_ballot(i > 1); o[i] = v.any() + quad_all(i > 0) + quad_any(i > 2) + quad_is_first();"),
+        body("simd_vote v = quad_ballot(i > 1); o[i] = v.any();"),
+    ),
+    Border(
+        "quadgroups rotate",
+        "6.9.3",
+        body("o[i] = quad_shuffle_rotate_down(o[i], 1) + quad_shuffle_rotate_up(o[i], ushort(2));"),
+    ),
+    Border(
+        "products of simdgroup matrices",
+        "6.7.3; MLX winograd",
+        body("simdgroup_float8x8 a(2.0f), b(3.0f); simdgroup_float8x8 c = a * b; o[i] = c.thread_elements()[0];"),
+        body("simdgroup_float8x8 a(2.0f); simdgroup_half8x8 b(3.0h); simdgroup_float8x8 c = a * b;"),
+    ),
+    Border(
+        "lists for functions: `initializer_list`",
+        "SPIRV-Cross",
+        "struct S { float a[2]; thread S& operator=(initializer_list<float> c) thread"
+        " { thread float* p = c.begin(); a[0] = p[0]; a[1] = p[1]; return *this; } };\n"
+        + body("S s; s = {1.0f, 2.0f}; o[i] = s.a[1];"),
+    ),
+    Border(
+        "`void_t` is no name of Metal's",
+        "MLX steel",
+        "namespace metal { template <typename... T> struct make_void { typedef void type; };"
+        " template <typename... T> using void_t = typename make_void<T...>::type; }\n" + body("o[i] = 1;"),
+    ),
+    Border(
+        "`remove_addrspace`",
+        "MLX steel",
+        body("constexpr int n = 3; using T = remove_addrspace_t<decltype(n)>; T m = 4; o[i] = m;"),
+    ),
+    Border(
+        "matrix products on cooperative tensors",
+        "Metal Performance Primitives; MLX nax",
+        "#include <metal_stdlib>\n#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n"
+        "using namespace metal;\n"
+        + body(
+            "constexpr auto d = mpp::tensor_ops::matmul2d_descriptor(16, 32, 16);"
+            " mpp::tensor_ops::matmul2d<d, execution_simdgroup> op;"
+            " auto a = op.get_left_input_cooperative_tensor<half, half, float>(); a[0] = 1; o[i] = a[0];"
+        ),
+        "#include <metal_stdlib>\n#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n"
+        "using namespace metal;\n" + body("constexpr auto d = mpp::tensor_ops::matmul2d_descriptor(16, 32, 16);"),
+        version="4.0",
+        refused_version="3.2",
+        runs=False,
+    ),
+)
+
+WORDING = (
+    Border(
+        "empty lists for constants",
+        "2.2; SPIRV-Cross",
+        "constant int3 zero = {};\n" + body("o[i] = zero.y;"),
+        "constant int3 zero;\n" + body("o[i] = zero.y;"),
+    ),
+    Border(
+        "lists with fewer elements than the vector",
+        "2.2; MLX random",
+        body("uint4 v = {i, 2u, i ^ 3u}; o[i] = v.w;"),
+        body("uint4 v = {i, 2u, 3u, 4u, 5u}; o[i] = v.w;"),
+    ),
+    Border(
+        "sizes of vectors of any integer type",
+        "SPIRV-Cross",
+        "template <uint N> vec<int, N> twice(vec<int, N> v) { return v + v; }\n" + body("o[i] = twice(int3(2)).x;"),
+        "template <uint N> vec<int, N> twice(vec<int, N> v) { return v + v; }\n" + body("o[i] = twice(float3(2)).x;"),
+    ),
+    Border(
+        "members of classes, repeated outside",
+        "C++14; MLX conv",
+        "struct W { static constexpr constant float a[2] = {1, 2}; };\nconstant constexpr const float W::a[2];\n"
+        + body("o[i] = W::a[1];"),
+    ),
+    Border(
+        "lists for threadgroup variables",
+        "4.4; MLX layer_norm",
+        body("threadgroup float t[32] = {0}; t[i] = o[i]; o[i] = t[i];"),
+    ),
+    Border(
+        "pointers passed by reference",
+        "4; MLX quantized",
+        "void step(device float*& p) { p += 1; }\n" + body("device float* p = o; step(p); *p = 1;"),
+        "void step(float*& p) { p += 1; }\n" + body("device float* p = o; step(p); *p = 1;"),
+    ),
+    Border(
+        "constant references to temporaries",
+        "4; MLX steel",
+        "float f(thread const short& n, const thread int& m) { return n + m; }\n" + body("o[i] = f(i + 1, 2);"),
+        "float f(thread short& n) { return n; }\n" + body("o[i] = f(i + 1);"),
+    ),
+    Border(
+        "`constant T&` of what is `const constant`",
+        "4.2; MLX quantized",
+        "float f(constant int& n) { return n; }\n"
+        f"kernel void k(device float* o, const constant int& n [[buffer(1)]], {_ID}) {{ o[i] = f(n); }}\n",
+        "float f(constant int& n) { n = 2; return n; }\n"
+        f"kernel void k(device float* o, const constant int& n [[buffer(1)]], {_ID}) {{ o[i] = f(n); }}\n",
+    ),
+    Border(
+        "named types of functions as template parameters",
+        "5.1.10; MLX fft",
+        "template <typename T> using F = void (*)(thread T*);\n"
+        "template <typename T, F<T> f> void call(thread T* x) { f(x); }\n"
+        "void one(thread float* x) { *x = 1; }\n" + body("float x; call<float, one>(&x); o[i] = x;"),
+    ),
+    Border(
+        "conditionals at the end of template arguments",
+        "C++14, 14.2; MLX quantized",
+        "template <bool B, int N> struct P { enum { n = N }; };\n"
+        "template <bool T> struct Q { using type = P<T, T ? 1 : 2>; };\n" + body("o[i] = Q<true>::type::n;"),
+    ),
+    Border(
+        "pointers and what is converted to a number",
+        "C++14, 5.7; MLX steel",
+        "template <typename T, T v> struct C { constexpr operator T() const thread { return v; } };\n"
+        + body("device float* p = o; C<int, 1> one; p += one; *p = 1;"),
+        "struct C { };\n" + body("device float* p = o; C one; p += one; *p = 1;"),
+    ),
+    Border(
+        "conversions of temporaries",
+        "C++14, 12.3.2; MLX steel",
+        "struct C { bool b; constexpr operator bool() const thread { return b; } };\nC c() { return C{true}; }\n"
+        + body("if (c() && c()) o[i] = 1;"),
+    ),
+    Border(
+        "members of unions that are spelled like a swizzle",
+        "2.2.1; MLX reduce",
+        "union U { bool4 b; uint i; };\n" + body("U u; u.b = {true, true, false, true}; o[i] = u.i;"),
+    ),
+    Border(
+        "bfloat of what is converted to a number",
+        "2.1; MLX steel",
+        "struct M { char x; constexpr operator bool() { return true; } };\n"
+        + body("M m{1}; bfloat b = bfloat(m); b = m; o[i] = b;"),
+        body("bfloat b; b = 1.5f; o[i] = b;"),
+    ),
+    Border(
+        "bfloat constants of constants",
+        "2.1; MLX arg_reduce",
+        "template <typename T> struct L { static constexpr constant T most = T(3); };\n"
+        "template <typename T> struct A { static constexpr constant T init = L<T>::most; };\n"
+        + body("o[i] = float(A<bfloat>::init);"),
+    ),
+)
+
+_SIZES = "struct P { int h; long w; int sizes[3]; };\n"
+
+
+def indexes(text: str, before: str = "") -> str:
+    """A kernel to which the host hands sizes and strides."""
+    more = "constant P& p, constant int* st, uint3 i [[thread_position_in_grid]]"
+    return f"{_SIZES}{before}kernel void k(device float* o, {more}) {{ {text} }}\n"
+
+
+VERSIONS = (
+    Border(
+        "`coherent` buffers",
+        "4.8; Metal 3.2",
+        f"kernel void k(device float* o, coherent device float* p, {_ID}) {{ o[i] = p[i]; }}\n",
+        f"kernel void k(device float* o, coherent device float* p, {_ID}) {{ o[i] = p[i]; }}\n",
+        version="3.2",
+        refused_version="3.1",
+    ),
+    Border("bfloat", "2.1; Metal 3.1", body("o[i] = bfloat(1);"), body("o[i] = bfloat(1);"), refused_version="3.0"),
+)
+
+OFFSETS = (
+    Border(
+        "a field of 32 bits in an index", "pytorch 144413", indexes("o[i.y * p.w] = 1;"), indexes("o[i.y * p.h] = 1;")
+    ),
+    Border(
+        "an array of 32-bit strides",
+        "pytorch 144413",
+        indexes("o[long(i.y) * st[1]] = 1;"),
+        indexes("o[i.y * st[1]] = 1;"),
+    ),
+    Border(
+        "through a variable of another name",
+        "arithmetic",
+        indexes("int inp_sH = p.h; long batch_offset = long(i.z) * inp_sH; o[batch_offset + i.x] = 1;"),
+        indexes("int inp_sH = p.h; int batch_offset = i.z * inp_sH; o[batch_offset + i.x] = 1;"),
+    ),
+    Border(
+        "a product that is widened too late",
+        "arithmetic",
+        indexes("long at = (long)i.z * p.h; o[at] = 1;"),
+        indexes("long at = i.z * p.h; o[at] = 1;"),
+    ),
+    Border(
+        "through a helper function",
+        "arithmetic",
+        indexes("f(o, i.y, p.h);", "void f(device float* o, long row, int width) { o[row * width] = 1; }\n"),
+        indexes("f(o, i.y, p.h);", "void f(device float* o, int row, int width) { o[row * width] = 1; }\n"),
+    ),
+    Border(
+        "in the sum with a pointer",
+        "arithmetic",
+        indexes("device float* q = o; q += size_t(i.x) * p.sizes[2]; *q = 1;"),
+        indexes("device float* q = o; q += i.x * p.sizes[2]; *q = 1;"),
+    ),
+    Border(
+        "what is no index, or is said to be meant",
+        "arithmetic",
+        indexes("int n = p.h * p.sizes[0]; o[i.x] = n;\no[i.y * p.h] = 1; // NOLINT(narrow-offset)\n"),
+    ),
+)
+
+BORDERS = (*VERSIONS, *OFFSETS, *ACCEPTED, *WORDING, *LIBRARY, *LIMITS, *SPACES, *STORAGE, *SIGNATURES)

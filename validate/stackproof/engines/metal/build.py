@@ -56,6 +56,7 @@ _PREDEFINED = (
 )
 # Headers that cost time and that few sources need, by the names that ask for them.
 _ON_DEMAND = (
+    ("MetalPerformancePrimitives/MetalPerformancePrimitives.h", re.compile(r"\bmpp::")),
     ("metal_texture", re.compile(r"\b(?:texture|depth)(?:1d|2d|3d|cube|_buffer)|\bsampler\b")),
     ("metal_visible_function_table", re.compile(r"\bvisible_function_table\b")),
     ("metal_uniform", re.compile(r"\b(?:uniform *<|make_uniform\b)")),

@@ -19,6 +19,7 @@ from stackproof.engines.metal.features import (
     thread_results,
 )
 from stackproof.engines.metal.tokens import Edit, TokenStream
+from stackproof.engines.metal.wording import wording_edits
 
 _SWIZZLE = re.compile(r"[xyzw]{2,4}|[rgba]{1,4}")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
@@ -42,6 +43,7 @@ def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = Non
         *_copyable_classes(tokens),
         *_swizzles(tokens),
         *_function_parameters(tokens),
+        *wording_edits(tokens),
         *_array_parameters(tokens),
         *_literals(tokens),
         *_conditionals(tokens),
@@ -55,10 +57,12 @@ def dialect_edits(tokens: TokenStream, constants: Mapping[int, str] | None = Non
     return [*(edit for edit in edits if not any(one.start <= edit.start < one.end for one in variables)), *variables]
 
 
-def class_bodies(tokens: TokenStream) -> Iterator[tuple[int, int, int]]:
-    """Every class definition: index of ``struct`` or ``class``, of its name, and of its opening brace."""
+def class_bodies(
+    tokens: TokenStream, keywords: tuple[str, ...] = ("struct", "class")
+) -> Iterator[tuple[int, int, int]]:
+    """Every class definition: index of its keyword, of its name, and of its opening brace."""
     for index, token in enumerate(tokens):
-        if token.text not in ("struct", "class") or token.kind != "word":
+        if token.text not in keywords or token.kind != "word":
             continue
         if tokens.is_text(index - 1, "enum"):
             continue
@@ -100,7 +104,7 @@ def _copyable_classes(tokens: TokenStream) -> Iterator[Edit]:
 def _declared_fields(tokens: TokenStream) -> set[str]:
     """Members of the source's own classes that are spelled like a swizzle: those are left alone everywhere."""
     fields = set()
-    for _, _, brace in class_bodies(tokens):
+    for _, _, brace in class_bodies(tokens, ("struct", "class", "union")):
         at = brace + 1
         while at < tokens.partner[brace]:
             if _SWIZZLE.fullmatch(tokens[at].text) and tokens.is_text(at + 1, ";", ",", "[", "="):
@@ -199,6 +203,8 @@ def _matching_colon(tokens: TokenStream, at: int) -> int:
 def _operand_end(tokens: TokenStream, at: int) -> int:
     nested = 0
     while at < len(tokens) and not tokens.is_text(at, ";", ",", ")", "]", "}"):
+        if tokens.is_text(at, ">") and tokens.is_text(at + 1, ";", ",", ")", "::", ">", "{"):
+            break  # of a list of template arguments
         if tokens.is_text(at, "?"):
             nested += 1
         elif tokens.is_text(at, ":"):
@@ -294,6 +300,9 @@ def _declaration_end(tokens: TokenStream, begin: int) -> int:
         text = tokens[at].text
         if text == ";":
             return at
+        if text == "=" and tokens.is_text(at + 1, "{"):
+            at = tokens.partner[at + 1] + 1  # Apple's compiler takes a list and does not use it
+            continue
         if text in ("*", "&", "=", "(", ")", "{", "}"):
             return 0
         at = tokens.partner[at] + 1 if text == "[" else at + 1
@@ -318,6 +327,7 @@ def _declared_types(tokens: TokenStream, begin: int, end: int) -> list[str]:
 
 def _declarators(tokens: TokenStream, begin: int, end: int) -> Iterator[tuple[int, str, str]]:
     """For each variable of one declaration: index of its name, the type in front, and the dimensions behind."""
+    end = next((i for i in range(begin, end) if tokens.is_text(i, "=")), end)
     first_begin, first_end = tokens.split(begin, end)[0]
     name = next((i for i in range(first_begin, first_end) if tokens.is_text(i, "[")), first_end) - 1
     # A type such as `array<float, 4>` may hold brackets of its own: the name is the last word before the dimensions.

@@ -246,6 +246,8 @@ def _declared(tokens: TokenStream, begin: int, end: int) -> Declared:
             close = tokens.partner[at]
             attributes += [tokens.source(low, high).replace(" ", "") for low, high in tokens.split(at + 2, close - 1)]
             at = close
+        elif tokens.is_text(at, "coherent"):
+            at = tokens.partner[at + 1] if tokens.is_text(at + 1, "(") else at
         else:
             kept.append(tokens[at].text)
         at += 1

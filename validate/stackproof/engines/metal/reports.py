@@ -109,7 +109,7 @@ def _apart(raw: RawReport, region: str, thread: ThreadId | None, other: ThreadId
 
 
 def _limit(raw: RawReport, region: str, thread: ThreadId | None, other: ThreadId | None) -> str:
-    return "more threadgroup memory than the executor provides (256 KiB, 64 declarations)"
+    return "more than 32,768 bytes of threadgroup memory, declared and passed together (or more than 64 variables)"
 
 
 _Sentence = Callable[[RawReport, str, "ThreadId | None", "ThreadId | None"], str]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from stackproof.engines.metal.divergence import divergent_calls
 from stackproof.engines.metal.kernels import Kernel, KernelDeclaration
+from stackproof.engines.metal.narrow import narrow_products
 from stackproof.engines.metal.signatures import called_kernels, declared_problems, type_problems
 from stackproof.engines.metal.sites import said_to_be_meant
 from stackproof.engines.metal.spaces import misplaced_storage, missing_spaces
-from stackproof.engines.metal.tokens import Token, TokenStream
+from stackproof.engines.metal.tokens import Token
 from stackproof.engines.metal.typecheck import CheckedSource
 
 CONSTANT_DATA = "constant-data"
@@ -31,12 +32,7 @@ DIVERGENT_SIMDGROUP = "divergent-simdgroup"
 # Of these rules, what breaks them does not compile on a Mac; the others are a reviewer's.
 REFUSED_BY_METAL = frozenset({MISSING_ADDRESS_SPACE, MISPLACED_STORAGE, KERNEL_SIGNATURE, NOT_IN_METAL})
 
-_SPACES = frozenset({"device", "constant", "thread", "threadgroup", "object_data", "ray_data"})
 _FLOATS = ("float", "half", "bfloat")
-_NARROW = frozenset({"int", "uint", "int32_t", "uint32_t", "short", "ushort", "unsigned"})
-_WIDE = frozenset({"long", "ulong", "int64_t", "uint64_t", "size_t", "ptrdiff_t"})
-_VECTOR = re.compile(r"(packed_)?u?(char|short|int|long)[234]")
-_NARROW_VECTOR = re.compile(r"(packed_)?u?(char|short|int)[234]")
 _UNKNOWN = {
     "double": "Metal has no double",
     "virtual": "Metal has no virtual functions",
@@ -49,6 +45,7 @@ _UNKNOWN = {
     "thread_local": "Metal has no thread-local storage",
     "goto": "Metal has no goto",
 }
+_SINCE = {"coherent": 320}
 
 
 @dataclass(frozen=True)
@@ -161,73 +158,17 @@ def _template_arguments(name: str) -> list[str]:
 
 
 def narrow_offsets(checked: CheckedSource) -> Iterator[RuleFinding]:
-    """Products with strides of a fixed 32-bit type: past 2^31 elements they wrap around."""
-    tokens = checked.tokens
-    narrow = _narrow_strides(tokens)
-    for index, token in enumerate(tokens):
-        if token.text not in narrow:
-            continue
-        begin, end = _statement(tokens, index)
-        words = {tokens[i].text for i in range(begin, end)}
-        if not words & _WIDE and _is_factor(tokens, index):
+    """32-bit products that become offsets, unless the source says at the product or declaration that it is meant."""
+    found = list(narrow_products(checked.tokens))
+    places = {(one.file, one.line) for product in found for one in (product.token, product.declared) if one}
+    meant = said_to_be_meant(NARROW_OFFSET, places, checked.source.root)
+    for product in found:
+        if not any((one.file, one.line) in meant for one in (product.token, product.declared) if one):
             message = (
-                f"a product with {token.text}, a 32-bit stride, wraps around past 2^31 elements; widen it or choose the"
-                " width"
+                f"a 32-bit product with {product.factor}, which the host hands in, feeds an index and wraps around past"
+                " 2^31 elements; widen a factor, or choose the width by a template parameter"
             )
-            yield _at(NARROW_OFFSET, token, message)
-
-
-def _narrow_strides(tokens: TokenStream) -> set[str]:
-    """Names with ``stride`` in them that are only ever declared with a fixed 32-bit type."""
-    declared: dict[str, set[bool]] = defaultdict(set)
-    for index, token in enumerate(tokens):
-        if token.kind != "word" or "stride" not in token.text.lower():
-            continue
-        begin, depth = index, 0
-        while begin > 0:
-            before = tokens[begin - 1]
-            depth += {">": 1, "<": -1}.get(before.text, 0)
-            if depth < 0 or not (
-                before.kind in ("word", "number") or before.text in "*&<>::" or (depth > 0 and before.text == ",")
-            ):
-                break
-            begin -= 1
-        words = {tokens[i].text for i in range(begin, index)}
-        if words & (_NARROW | _WIDE | _SPACES | {"array", "vec"}) or any(_VECTOR.fullmatch(word) for word in words):
-            narrow = words & _NARROW or any(_NARROW_VECTOR.fullmatch(word) for word in words)
-            declared[token.text].add(bool(narrow) and not words & _WIDE)
-    return {name for name, kinds in declared.items() if kinds == {True}}
-
-
-def _statement(tokens: TokenStream, index: int) -> tuple[int, int]:
-    begin = end = index
-    while begin > 0 and not tokens.is_text(begin - 1, ";", "{", "}"):
-        begin -= 1
-    while end < len(tokens) and not tokens.is_text(end, ";", "{", "}"):
-        end += 1
-    return begin, end
-
-
-def _is_factor(tokens: TokenStream, index: int) -> bool:
-    """Whether the value that the name at ``index`` belongs to (``p.strides[i].x``) is multiplied."""
-    begin, end = index, index + 1
-    while tokens.is_text(begin - 1, ".", "->"):
-        begin = begin - 2
-        begin = tokens.partner[begin] - 1 if tokens.is_text(begin, "]", ")") else begin
-    while tokens.is_text(end, "[", ".", "->"):
-        end = tokens.partner[end] + 1 if tokens.is_text(end, "[") else end + 2
-    left = tokens.is_text(begin - 1, "*") and (
-        tokens.is_text(begin - 2, ")", "]")
-        or tokens[begin - 2].kind == "number"
-        or (tokens[begin - 2].kind == "word" and not _is_type_name(tokens, begin - 2))
-    )
-    return left or (tokens.is_text(end, "*") and not tokens.is_text(end + 1, ")", ">", ","))
-
-
-def _is_type_name(tokens: TokenStream, index: int) -> bool:
-    return tokens[index].text in _NARROW | _WIDE | {"void", "float", "half", "bfloat", "char", "uchar", "bool"} or (
-        tokens.is_text(index - 1, *_SPACES, "const")
-    )
+            yield _at(NARROW_OFFSET, product.token, message)
 
 
 def address_spaces(checked: CheckedSource) -> Iterator[RuleFinding]:
@@ -254,10 +195,16 @@ def signatures(checked: CheckedSource) -> Iterator[RuleFinding]:
 
 
 def unknown_to_metal(checked: CheckedSource) -> Iterator[RuleFinding]:
-    """Words of C++ that Metal does not have and Clang accepts."""
-    for token in checked.tokens:
+    """Words of C++ that Metal does not have and Clang accepts, and words of Metal that came later."""
+    tokens, version = checked.tokens, checked.source.version_macro
+    for index, token in enumerate(tokens):
         if token.kind == "word" and token.text in _UNKNOWN:
             yield _at(NOT_IN_METAL, token, f"'{token.text}': {_UNKNOWN[token.text]}")
+        elif version < _SINCE.get(token.text, 0) and tokens[index + 1].kind == "word" and token.kind == "word":
+            came = f"{_SINCE[token.text] // 100}.{_SINCE[token.text] // 10 % 10}"
+            yield _at(
+                NOT_IN_METAL, token, f"'{token.text}' came with Metal {came}, this is {checked.source.metal_version}"
+            )
 
 
 def divergent_simdgroup(checked: CheckedSource) -> Iterator[RuleFinding]:

@@ -75,7 +75,8 @@ def _parameters(tokens: TokenStream, index: int, spaced: frozenset[str]) -> Iter
             yield tokens[array + 1], f"the parameter {tokens.source(low, high)} names no address space"
         elif "(" not in words and "operator" not in words:
             written = declarator(tokens, low, spaced)
-            if written and written.bare:
+            # A pointer that is passed by reference is one of the thread: MLX has such parameters.
+            if written and written.bare and not tokens.is_text(written.bare - 1, "*"):
                 yield tokens[written.bare], f"the parameter {tokens.source(low, high)} names no address space"
 
 
@@ -85,7 +86,7 @@ def _is_function_head(tokens: TokenStream, index: int) -> bool:
         return False
     before = tokens[index - 2] if index > 1 else None
     named = before is not None and (before.kind == "word" or before.text in (">", "*", "&"))
-    return named and tokens[index - 1].text not in ("if", "for", "while", "switch", "return")
+    return named and tokens[index - 1].text not in ("if", "for", "while", "switch", "return", "constexpr")
 
 
 def _cast(tokens: TokenStream, index: int, begin: int, spaced: frozenset[str]) -> Iterator[Found]:

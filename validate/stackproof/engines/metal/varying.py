@@ -53,7 +53,7 @@ class Varying:
 
     def __init__(self, tokens: TokenStream) -> None:
         self._tokens = tokens
-        self.functions = list(_functions(tokens))
+        self.functions = list(functions_of(tokens))
         self._by_name: dict[str, list[Function]] = {}
         for one in self.functions:
             self._by_name.setdefault(one.name, []).append(one)
@@ -146,7 +146,8 @@ class Varying:
         return found
 
 
-def _functions(tokens: TokenStream) -> Iterator[Function]:
+def functions_of(tokens: TokenStream) -> Iterator[Function]:
+    """Every function definition, members of classes included."""
     last = 0
     for at, token in enumerate(tokens):
         if token.text != "(" or at < last or tokens[at - 1].kind != "word" or tokens[at - 1].text in _NOT_A_FUNCTION:

@@ -102,11 +102,14 @@ void __metal_host_inactive_lane(u32 lane SITE_PARAMETER) {
 
 u64 __metal_host_threadgroup(u32 id, u64 size) {
   struct worker* w = &metal_worker;
-  for (u32 i = 0; i < w->declared; ++i)
+  u64 total = size;
+  for (u32 i = 0; i < w->declared; ++i) {
     if (w->declarations[i].id == id && w->declarations[i].size == size)
       return (u64)w->arena + w->declarations[i].offset;
+    total += w->declarations[i].size;
+  }
   u64 offset = w->arena_used;
-  if (w->declared == DECLARATIONS || offset + size + ARENA_GAP > ARENA_BYTES) {
+  if (w->declared == DECLARATIONS || total > THREADGROUP_BYTES || offset + size + ARENA_GAP > ARENA_BYTES) {
     struct report r = metal_report_here(REPORT_LIMIT, 0);
     metal_report(r);
     metal_kill_thread();

@@ -23,6 +23,8 @@ void abort(void) __attribute__((noreturn));
 #define ARENA_BYTES (1u << 18)
 #define ARENA_GAP 256u
 #define DECLARATIONS 64
+/* Metal Feature Set Tables: the most that one threadgroup may have, whatever the GPU. */
+#define THREADGROUP_BYTES 32768u
 
 /* Order of stackproof.metal.rewrite.ATTRIBUTE_SLOTS. */
 enum attribute {

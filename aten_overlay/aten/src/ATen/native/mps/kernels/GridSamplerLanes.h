@@ -27,6 +27,7 @@ struct GridSamplerLanesParams {
 // channels-last memory and back.
 struct GridSamplerTransposeParams {
   int32_t channels;
-  int32_t pixels; // of one image
+  // Of one image, whose elements are fewer than 2^31.
+  int32_t pixels; // NOLINT(narrow-offset)
   bool zeroes_sums;
 };

@@ -1,0 +1,2 @@
+#include <c10/metal/*.h>
+#include <metal_stdlib>
