@@ -9,6 +9,7 @@ So the faults of the tree itself are failures here, where they are notes on a st
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,13 @@ from patchstack.cache import cache_dir
 from patchstack.reference import build_reference
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from stackproof.engines.standin.stack import OPERATIONS, HostFile
+from stackproof.gates.op_run.proof import WATCHED
 from stackproof.gates.op_run.spec import SPEC as OP_RUN
 from stackproof.model import GateContext, GateResult
 
-_COLUMNS = ("file", "ops", "cases", "dtypes", "worst error", "failures by rule", "verdict", "s")
+_COLUMNS = ("file", "ops", "cases", "under the detectors", "dtypes", "worst error", "what fails", "verdict", "s")
+# Of ops that no OpInfo reaches.
+_SAMPLES = Path(__file__).parent / "op_run_samples"
 _IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
 
 
@@ -54,12 +58,22 @@ def _judged(repository: Repository, path: str, kinds: Sequence[str] | None) -> G
     """What op-run says of a commit without parents that has the whole tree, seen from one without the file."""
     head = repository.resolve_commit("HEAD")
     assert head is not None
-    base = _without(repository, path)
+    base = _without(repository, [path, *_companions(repository, path)])
     context = GateContext(repository, base, head, cache_dir())
-    return OP_RUN.judge(context, OP_RUN.options(kinds=tuple(kinds or ())))
+    return OP_RUN.judge(context, OP_RUN.options(series=str(_SAMPLES), kinds=tuple(kinds or ())))
 
 
-def _without(repository: Repository, path: str) -> GitCommitHash:
+def _companions(repository: Repository, path: str) -> Iterator[str]:
+    """The host files behind the headers of ``operations`` that a host file includes: an op in several files."""
+    tree = Tree.at(repository, "HEAD")
+    text = (tree.read(path) or b"").decode(errors="replace")
+    for name in dict.fromkeys(re.findall(r"#include <ATen/native/mps/operations/(\w+)\.h>", text)):
+        other = f"{OPERATIONS}/{name}.mm"
+        if other != path and tree.exists(other):
+            yield other
+
+
+def _without(repository: Repository, paths: Sequence[str]) -> GitCommitHash:
     folder = str(repository.root)
 
     def git(*arguments: str) -> str:
@@ -67,7 +81,7 @@ def _without(repository: Repository, path: str) -> GitCommitHash:
         return done.stdout.strip()
 
     git("read-tree", "HEAD")
-    git("rm", "-q", "--cached", path)
+    git("rm", "-q", "--cached", *paths)
     return GitCommitHash(git("commit-tree", git("write-tree"), "-m", "without the file"))
 
 
@@ -76,10 +90,12 @@ def _row(path: str, result: GateResult) -> str:
     dtypes = dict.fromkeys(str(row["dtype"]) for row in rows if row["dtype"])
     rules = dict.fromkeys(finding.rule for finding in result.findings if finding.fails)
     worst = "" if result.worst_error is None else f"{result.worst_error:.3g}"
+    watched = sum(row["cases"] for row in rows if row["kind"] == WATCHED)
     cells = [
         PurePosixPath(path).stem,
         ", ".join(dict.fromkeys(row["op"] for row in rows)),
-        f"{result.cases} ({result.failed} failed)",
+        f"{result.cases:,} ({result.failed:,} failed)",
+        f"{watched:,}",
         ", ".join(dtypes),
         worst,
         ", ".join(rules),

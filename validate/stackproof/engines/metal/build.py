@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patchstack.cache import alone, replacing, write_whole
+from patchstack.cache import alone, made_folder, replacing, write_whole
 from stackproof.engines.metal.dialect import dialect_edits
 from stackproof.engines.metal.kernels import Kernel, KernelDeclaration, find_kernels
 from stackproof.engines.metal.model import Build, Parameter, ParameterKind, ReportKind, RunMode
@@ -47,6 +47,8 @@ _CODE = (
 )
 # Of the description beside a library; another one for another form.
 _FORMAT = "2"
+TEXT = "shader_source.metal"
+"""What a source is called that is in no file of a tree."""
 _PREDEFINED = (
     "__METAL__=1",
     "__METAL_MACOS__=1",
@@ -226,6 +228,16 @@ def compile_source(source: Source, mode: RunMode, cache: Path) -> Build:
             if not described.exists():
                 _build(text, source, flags, kind, toolchain, folder, cache)
     return _load(folder, json.loads(described.read_text()), source)
+
+
+@builder
+def keep_text(text: str, cache: Path) -> Path:
+    """The folder of ``cache`` that holds a text as ``TEXT``: a source that a host file makes while it runs."""
+
+    def make(folder: Path) -> None:
+        (folder / TEXT).write_text(text, encoding="utf-8")
+
+    return made_folder(cache / "texts" / digest(text), make)
 
 
 @builder

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from patchstack.errors import PatchstackError
-from stackproof.engines.metal.build import Source, compile_source
+from stackproof.engines.metal.build import TEXT, Source, compile_source, keep_text
 from stackproof.engines.metal.launches import MAX_THREADS_PER_GROUP
 from stackproof.engines.metal.library import detector_bits
 from stackproof.engines.metal.model import ALL_DETECTORS, ParameterKind, Report, RunMode, Signature
@@ -22,7 +22,6 @@ from stackproof.engines.metal.reports import describe
 from stackproof.engines.standin.build import DeviceBuild, KernelSource
 from stackproof.engines.standin.calls import CallLog
 from stackproof.engines.standin.dispatch import Problem, check_dispatch
-from stackproof.engines.standin.headers import write_files
 from stackproof.engines.standin.interface import CALL, COMPILE, FIND, NOTE, RUN, CallEvent, Dispatch, SlotKind
 from stackproof.engines.standin.trace import Trace
 from stackproof.model import Finding
@@ -32,7 +31,6 @@ _MOST_ACCESSES = 2_000_000
 _DEFINED, _WRITABLE = 3, 1
 _MOST_GRANULE = 4  # bytes whose last access is remembered together
 NAN_POISON, NUMBER_POISON = 0xFF, 0x3F
-TEXT = "shader_source.metal"
 """Name of a source that a host file brings as text."""
 
 
@@ -156,7 +154,7 @@ class StandinDevice:
         """A shader source that a host file brings as text; from then on its kernels are called NUMBER:NAME."""
         number = len(self._texts) + 1
         try:
-            source = KernelSource(write_files({TEXT: text}, self._build.cache), TEXT)
+            source = KernelSource(keep_text(text.decode(errors="replace"), self._build.cache), TEXT)
             for at, (name, *_rest) in enumerate(self._library(source, RunMode.PLAIN).build.kernels):
                 self._owner[f"{number}:{name}"] = (source, at)
         except Exception as error:  # the caller is C++
@@ -253,6 +251,12 @@ def _watch(signature: Signature, dispatch: Dispatch, options: RawOptions) -> lis
         region.flags |= _WRITABLE if writable else 0
         name = parameter.name or f"argument {parameter.index}"
         regions[slot.buffer] = (region, f"{names} and {name}" if names else name)
+    for used in dispatch.resources:
+        region, names = regions.setdefault(
+            used.buffer, (RawRegion(used.buffer, used.buffer + used.bytes, used.shadow or None, 1, 0, None), "")
+        )
+        region.flags |= _WRITABLE if used.writable else 0
+        regions[used.buffer] = (region, names or "a buffer of an argument buffer")
     table = (RawRegion * (len(regions) + 1))(*(region for region, _name in regions.values()))
     options.detectors = detector_bits(ALL_DETECTORS)
     options.regions = table
@@ -266,6 +270,9 @@ def _trust_writes(signature: Signature, dispatch: Dispatch) -> None:
         slot = dispatch.slots[parameter.index]
         if slot.shadow and parameter.kind is ParameterKind.DEVICE and not parameter.read_only:
             ctypes.memset(slot.shadow, _DEFINED, slot.offset + slot.available)
+    for used in dispatch.resources:
+        if used.shadow and used.writable:
+            ctypes.memset(used.shadow, _DEFINED, used.bytes)
 
 
 def _finding(report: Report, source: KernelSource) -> Finding:

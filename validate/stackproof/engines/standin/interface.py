@@ -7,6 +7,7 @@ import enum
 from dataclasses import dataclass
 
 SLOTS = 31
+RESOURCES = 1024
 NO_DTYPE = 255
 
 
@@ -28,6 +29,12 @@ class RawSlot(ctypes.Structure):
     )
 
 
+class RawResource(ctypes.Structure):
+    """``struct standin_resource``."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("buffer", "bytes", "shadow", "writable"))
+
+
 class RawDispatch(ctypes.Structure):
     """``struct standin_dispatch``."""
 
@@ -38,6 +45,8 @@ class RawDispatch(ctypes.Structure):
         ("group", ctypes.c_uint64 * 3),
         ("threadgroup_memory", ctypes.c_uint64 * SLOTS),
         ("slots", RawSlot * SLOTS),
+        ("resource_count", ctypes.c_uint64),
+        ("resources", RawResource * RESOURCES),
     )
 
 
@@ -83,6 +92,23 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Resource:
+    """A buffer that a kernel reaches through an argument buffer.
+
+    Attributes:
+        buffer: address of the whole buffer.
+        bytes: its length.
+        shadow: address of its shadow bytes, 0 where there are none.
+        writable: the host said that the kernel may write to it.
+    """
+
+    buffer: int
+    bytes: int
+    shadow: int
+    writable: bool
+
+
+@dataclass(frozen=True)
 class Dispatch:
     """One dispatch.
 
@@ -93,6 +119,7 @@ class Dispatch:
         by_groups: encoded by ``dispatchThreadgroups``: every threadgroup is whole.
         slots: the argument table, index 0 first.
         threadgroup_memory: bytes by index.
+        resources: buffers beside those of the table.
     """
 
     kernel: str
@@ -101,6 +128,7 @@ class Dispatch:
     by_groups: bool
     slots: tuple[Slot, ...]
     threadgroup_memory: tuple[int, ...]
+    resources: tuple[Resource, ...] = ()
 
     @classmethod
     def of(cls, raw: RawDispatch) -> Dispatch:
@@ -111,4 +139,6 @@ class Dispatch:
         )
         grid, group = tuple(raw.grid), tuple(raw.group)
         name = raw.kernel.decode()
-        return cls(name, grid, group, bool(raw.by_groups), slots, tuple(raw.threadgroup_memory))
+        used = raw.resources[: raw.resource_count]
+        resources = tuple(Resource(one.buffer, one.bytes, one.shadow, bool(one.writable)) for one in used)
+        return cls(name, grid, group, bool(raw.by_groups), slots, tuple(raw.threadgroup_memory), resources)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from stackproof.engines.standin.device import NAN_POISON, NUMBER_POISON, StandinDevice
+from stackproof.engines.standin.missing import LACKING
 from stackproof.gates.op_run import layouts, opinfo
 from stackproof.gates.op_run.compared import (
     NARROWED,
@@ -180,7 +181,8 @@ class _Session:
     def _may_refuse(self, cases: Sequence[HostCase]) -> bool:
         """Whether not to have a dtype is the op's own choice: it says so in one way, and float32 is not optional."""
         words = {problem.partition(":")[0] for case in cases for problem in case.problems}
-        return len(words) == 1 and self.scenario.key != "float32"
+        lacks = any(LACKING in problem for case in cases for problem in case.problems)
+        return len(words) == 1 and self.scenario.key != "float32" and not lacks
 
 
 RAISES = "raises "

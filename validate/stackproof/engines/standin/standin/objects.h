@@ -96,5 +96,6 @@ struct Binding {
   uint64_t states_set;
   std::array<standin::Binding, STANDIN_SLOTS>* table;
   std::array<uint64_t, STANDIN_SLOTS>* threadgroup_memory;
+  std::vector<standin_resource>* resources;
 }
 @end

@@ -328,6 +328,7 @@ static standin_slot describe(const standin::Binding& binding, uint64_t states_se
 - (instancetype)init {
   table = new std::array<standin::Binding, STANDIN_SLOTS>;
   threadgroup_memory = new std::array<uint64_t, STANDIN_SLOTS>{};
+  resources = new std::vector<standin_resource>;
   return self;
 }
 - (void)endEncoding {
@@ -368,7 +369,18 @@ static standin_slot describe(const standin::Binding& binding, uint64_t states_se
   TORCH_CHECK(index < STANDIN_SLOTS, "stand-in device: threadgroup memory index ", index, " is out of range");
   threadgroup_memory->at(index) = length;
 }
+// They are those of the next dispatch.
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
+  const auto buffer = (StandinBuffer*)resource;
+  const auto begin = (uint64_t)buffer->memory;
+  for (auto& one : *resources) {
+    if (one.buffer == begin) {
+      one.writable |= (usage & MTLResourceUsageWrite) != 0;
+      return;
+    }
+  }
+  TORCH_CHECK(resources->size() < STANDIN_RESOURCES, "stand-in device: more resources than it has room for");
+  resources->push_back({begin, buffer->bytes, (uint64_t)buffer->shadow, (usage & MTLResourceUsageWrite) != 0});
 }
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
 }
@@ -386,6 +398,9 @@ static standin_slot describe(const standin::Binding& binding, uint64_t states_se
     told.slots[i] = describe(table->at(i), states_set);
     told.threadgroup_memory[i] = threadgroup_memory->at(i);
   }
+  told.resource_count = resources->size();
+  std::copy(resources->begin(), resources->end(), told.resources);
+  resources->clear();
   char message[2048] = "nothing is connected";
   const int refused = standin::callbacks().run ? standin::callbacks().run(&told, message, sizeof message) : 1;
   TORCH_CHECK(!refused, "stand-in device: ", message);

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdint.h>
 
-enum { STANDIN_SLOTS = 31, STANDIN_NO_DTYPE = 255 };
+enum { STANDIN_SLOTS = 31, STANDIN_NO_DTYPE = 255, STANDIN_RESOURCES = 1024 };
 enum standin_kind { STANDIN_UNSET, STANDIN_BUFFER, STANDIN_BYTES, STANDIN_NIL };
 
 // One entry of the argument table of an encoder, at the time of a dispatch.
@@ -17,6 +17,14 @@ struct standin_slot {
   uint64_t stale;      // bound before the current pipeline state was set
 };
 
+// A buffer that kernels reach through an argument buffer.
+struct standin_resource {
+  uint64_t buffer;
+  uint64_t bytes;
+  uint64_t shadow;
+  uint64_t writable;
+};
+
 struct standin_dispatch {
   const char* kernel;
   uint64_t by_groups;  // dispatchThreadgroups: whole threadgroups only
@@ -24,6 +32,8 @@ struct standin_dispatch {
   uint64_t group[3];
   uint64_t threadgroup_memory[STANDIN_SLOTS];
   struct standin_slot slots[STANDIN_SLOTS];
+  uint64_t resource_count;
+  struct standin_resource resources[STANDIN_RESOURCES];
 };
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -24,13 +25,40 @@ from stackproof.ops.scenarios import Scenario
 
 
 def loaded(running: Iterable[tuple[Scenario, Outcome]]) -> tuple[list[tuple[Scenario, Outcome]], str]:
-    """What came of scenarios, and why the device could not be used after all; empty where it could."""
-    outcomes = []
+    """What came of scenarios, and why the device could not be used after all; empty where it could.
+
+    A case that asks for what the device lacks is left out and told; where no other case is left, nothing was run.
+    """
+    outcomes, lacks, left = [], "", False
     for scenario, outcome in running:
         if outcome.ran and (lacking := _not_loaded(outcome.ran)):
             return [], f"the stand-in device lacks {lacking}"
+        if outcome.ran:
+            ran, lacking = _without_lacking(outcome.ran)
+            outcome = replace(outcome, ran=ran)
+            lacks, left = lacks or lacking, left or bool(ran.cases)
         outcomes.append((scenario, outcome))
-    return outcomes, ""
+    return ([], f"the stand-in device lacks {lacks}") if lacks and not left else (outcomes, "")
+
+
+def _without_lacking(ran: Ran) -> tuple[Ran, str]:
+    """The cases that did not ask for what the device lacks, a note on the others, and what the first of them lacked."""
+    asked: dict[str, int] = {}
+    kept = []
+    for case in ran.cases:
+        missing = next((one.partition(LACKING)[2] for one in case.problems if LACKING in one), "")
+        if missing:
+            asked[missing] = asked.get(missing, 0) + 1
+        else:
+            kept.append(case)
+    if not asked:
+        return ran, ""
+    notes = [
+        Finding(f"{count} calls were left out: the stand-in device lacks {name}", rule="left-out", fails=False)
+        for name, count in asked.items()
+    ]
+    findings = [one for one in ran.findings if LACKING not in one.message]
+    return replace(ran, cases=tuple(kept), findings=(*findings, *notes)), next(iter(asked))
 
 
 def not_built(spec: Spec, error: PatchstackError, stack: HostStack, cache: Path) -> GateResult:
@@ -50,10 +78,7 @@ def _not_loaded(answer: Ran) -> str:
     for finding in answer.findings:
         if finding.rule == NOT_LOADED:
             return finding.message.rpartition("undefined symbol: ")[2]
-        if LACKING in finding.message:
-            return finding.message.partition(LACKING)[2]
-    problems = [problem for case in answer.cases for problem in case.problems if LACKING in problem]
-    return problems[0].partition(LACKING)[2] if problems else ""
+    return ""
 
 
 def why_not_here() -> str:
