@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +80,33 @@ def test_a_shared_id_is_one_sentence(
 def test_a_resolve_takes_one_series(place: Checkout, two: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "--onto", "main", *two, "--repo", place.path, "--resolve")
     assert (code, "--resolve does not go with several --series" in err) == (2, True)
+
+
+def test_an_amendment_goes_into_the_series_of_its_commit_and_the_others_are_left_alone(
+    place: Checkout, two: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "--onto", "main", *two, "--repo", place.path)[0] == 0
+    place.git("checkout", "-q", "stack/one+two~1")
+    place.commit(
+        "Check it", place.replaced(HOST, "  check(out);\n// ", "  check(out);\n  check(again);\n// "), amend=True
+    )
+    place.git("cherry-pick", "stack/one+two")
+    place.git("branch", "-f", "stack/one+two", "HEAD")
+
+    def refreshed(name: str) -> dict[str, Any]:
+        command = ("refresh", "--series", tmp_path / name, "--from", "stack/one+two", "--repo", place.path, "--json")
+        code, out, err = run(capsys, *command)
+        assert code == 0, err
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+    first = refreshed("one")
+    assert [(one["change"], one.get("series", "")) for one in first["commits"]] == [
+        ("check_it", ""),
+        ("say_it", "two"),
+    ]
+    assert first["rewritten"] == {"check_it": [HOST]}
+    second = refreshed("two")
+    assert (second["diff"], second["rewritten"]) == ("", {})
+    assert run(capsys, "--onto", "main", *two, "--branch", "again", "--repo", place.path)[0] == 0
+    assert place.files_of("again") == place.files_of("stack/one+two")

@@ -21,11 +21,13 @@ class Match:
         source: the commit.
         change: id of the change; empty for a commit that is new.
         why: how it was told.
+        series: the other series that the commit is of; empty for one of this series.
     """
 
     source: Source
     change: str
     why: str
+    series: str = ""
 
 
 def find_base(repository: Repository, tip: GitCommitHash, made: Sequence[Made]) -> GitCommitHash:
@@ -47,10 +49,12 @@ def match(
     sources: Sequence[Source],
     made: Sequence[Made],
     told: Mapping[str, str],
+    others: Sequence[Made] = (),
 ) -> list[Match]:
     """The commits, each with its change.
 
     Args:
+        others: the record of other series, which may be stacked on the same branch.
         told: what the user said: beginning of a commit id to id of a change, or to nothing for a new one.
 
     Raises:
@@ -58,6 +62,7 @@ def match(
         CaptureError: two commits would be one change.
     """
     identifier = Identifier(made, {change.id: change.title for change in series.changes})
+    theirs, owners = Identifier(others), {entry.change: entry.series for entry in others}
     known, found = {change.id for change in series.changes}, list[Match]()
     for commit, change in told.items():
         if change and change not in known:
@@ -71,6 +76,8 @@ def match(
             found.append(Match(source, said, "--match says so" if said else "new, as --match says"))
         elif identity is not None and identity.change in known:
             found.append(Match(source, identity.change, identity.evidence.value))
+        elif other := theirs.identify(repository.commit(source.commit)) if said is None else None:
+            found.append(Match(source, other.change, other.evidence.value, owners[other.change]))
         else:
             found.append(Match(source, "", "new: no record, pull request or title tells of a change"))
     _refuse_shared(found)
@@ -80,7 +87,8 @@ def match(
 def _refuse_shared(found: Sequence[Match]) -> None:
     by_change: dict[str, list[Match]] = {}
     for one in found:
-        by_change.setdefault(one.change, []).append(one)
+        if not one.series:
+            by_change.setdefault(one.change, []).append(one)
     for change, claims in by_change.items():
         if change and len(claims) > 1:
             commits = " and ".join(f"{one.source.commit[:12]} '{one.source.title}' ({one.why})" for one in claims)

@@ -34,7 +34,7 @@ class Refreshed:
     Attributes:
         folder: the series.
         branch: the branch, or other name of a commit, that it was brought up to.
-        matches: its commits, bottom first.
+        matches: its commits, bottom first; those of other series are left alone.
         rewritten: id of a change to the paths whose edits were rewritten, and ``message``.
         dropped: ids of changes that the branch has no commit of.
         diff: the difference of the series, as ``git diff`` writes it.
@@ -98,12 +98,15 @@ def refresh(
     tip = repository.resolve_commit(branch)
     if tip is None:
         raise UsageError("no such branch", where=branch, next_command="--from BRANCH")
-    made = [entry for entry in Record(repository).read() if entry.series == series.name]
+    recorded = Record(repository).read()
+    made = [entry for entry in recorded if entry.series == series.name]
     below = repository.resolve_commit(base) if base else find_base(repository, tip, made)
     if below is None:
         raise UsageError("no such commit", where=f"--base {base}")
     _, sources = read_range(repository, f"{below}..{tip}")
-    matches = match(repository, series, sources, made, told or {})
+    others = [entry for entry in recorded if entry.series != series.name]
+    everything = match(repository, series, sources, made, told or {}, others)
+    matches = [one for one in everything if not one.series]
     work = _Work(repository, below, series, made)
     while True:
         work.rewritten.clear()
@@ -120,7 +123,7 @@ def refresh(
             if not dry_run:
                 publish(copy, folder)
                 _record(work, matches, tip)
-        return Refreshed(folder, branch, tuple(matches), dict(work.rewritten), dropped, diff, not dry_run)
+        return Refreshed(folder, branch, tuple(everything), dict(work.rewritten), dropped, diff, not dry_run)
 
 
 def made_files(tree: Tree, onto: Tree, change: Change) -> dict[str, bytes] | None:
@@ -146,17 +149,16 @@ def made_files(tree: Tree, onto: Tree, change: Change) -> dict[str, bytes] | Non
 def _rewrite(work: _Work, copy: Path, matches: Sequence[Match]) -> tuple[str, ...]:
     """Bring a draft up to the commits; the ids of changes that go."""
     composer, texts = Composer(copy), Texts(copy)
-    onto, below = Tree.at(work.repository, work.base), work.base
+    onto = Tree.at(work.repository, work.base)
     known = {change.id: change for change in work.series.changes}
     order = list[str]()
     for one in matches:
-        tree = Tree.at(work.repository, below)
+        tree = _below(work, one)
         if one.change:
             _update(work, composer, texts, known[one.change], one.source, tree, onto)
             order.append(one.change)
         else:
             order.append(_added(work, composer, one.source, tree, onto))
-        below = one.source.commit
     gone = _gone(work, onto, {one.change for one in matches})
     for change in gone:
         composer.remove(change, texts)
@@ -298,14 +300,18 @@ def _differing(work: _Work, copy: Path, matches: Sequence[Match]) -> set[tuple[s
     """The changes and paths of which the draft does not give the bytes of the commit."""
     series = load_series(str(copy))
     by_title = {change.title: change for change in series.changes}
-    onto, below, found = Tree.at(work.repository, work.base), work.base, set[tuple[str, str]]()
+    onto, found = Tree.at(work.repository, work.base), set[tuple[str, str]]()
     for one in matches:
         change = by_title[one.source.title]
-        files = made_files(Tree.at(work.repository, below), onto, change) or {}
+        files = made_files(_below(work, one), onto, change) or {}
         wanted = {file.path: file.after for file in one.source.files}
         found |= {(change.id, path) for path in files.keys() | wanted.keys() if files.get(path) != wanted.get(path)}
-        below = one.source.commit
     return found
+
+
+def _below(work: _Work, one: Match) -> Tree:
+    """The tree that a commit of the branch was made on: its parent's, a commit of another series perhaps."""
+    return Tree.at(work.repository, work.repository.commit(one.source.commit).parents[0])
 
 
 def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:
@@ -322,6 +328,9 @@ def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:
 def lines(found: Refreshed) -> Iterator[str]:
     """The report for a terminal."""
     for one in found.matches:
+        if one.series:
+            yield f"{one.source.commit[:12]} {one.source.title}: left alone, of series '{one.series}' ({one.why})"
+            continue
         yield f"{one.source.commit[:12]} {one.source.title}: {one.change or 'new'} ({one.why})"
         if paths := found.rewritten.get(one.change):
             yield f"  rewritten: {', '.join(paths)}"
@@ -340,7 +349,13 @@ def as_json(found: Refreshed) -> dict[str, Any]:
         "branch": found.branch,
         "written": found.is_written,
         "commits": [
-            {"commit": one.source.commit, "title": one.source.title, "change": one.change, "why": one.why}
+            {
+                "commit": one.source.commit,
+                "title": one.source.title,
+                "change": one.change,
+                "why": one.why,
+                **({"series": one.series} if one.series else {}),
+            }
             for one in found.matches
         ],
         "rewritten": {change: list(paths) for change, paths in found.rewritten.items()},
