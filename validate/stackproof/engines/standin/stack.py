@@ -39,8 +39,9 @@ class HostFile:
 
     @property
     def builds_graphs(self) -> bool:
-        """Whether it uses MPSGraph, which the stub headers do not describe."""
-        return bool(re.search(r"\bMPSGraph\w*\b|\bmake_mps_graph\b|\bCachedGraph\b", self.text))
+        """Whether it uses MPSGraph, which the stub headers do not describe; to include a header about it is no use."""
+        used = re.sub(r"^[ \t]*#[^\n]*|//[^\n]*", "", self.text, flags=re.MULTILINE)
+        return bool(re.search(r"\bMPSGraph\w*\b|\bmake_mps_graph\b|\bCachedGraph\b", used))
 
 
 @dataclass(frozen=True)

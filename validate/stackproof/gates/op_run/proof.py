@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from stackproof.engines.standin.device import NAN_POISON, NUMBER_POISON, StandinDevice
 from stackproof.engines.standin.missing import LACKING
-from stackproof.gates.op_run import layouts, opinfo
+from stackproof.gates.op_run import layouts, opinfo, otherwise
 from stackproof.gates.op_run.compared import (
     NARROWED,
     WIDE,
@@ -49,6 +49,7 @@ _WATCHED = ("float32", "float16", "int64", "bool")
 _LARGE = ("float32", "int64")
 _CALLS = {VALUES: (20, 12, 20), WATCHED: (8, 6, 1), RESULTS: (6, 0, 6)}
 """Of each kind, how many calls as recorded, of changed sizes, and without elements."""
+_FEW = (4, 2, 0)
 _NTH_IN_ALL_LAYOUTS = 3
 _MOST_WATCHED = 6000  # elements of all tensors of a call: the detectors are slow
 _FLOATS = ("float32", "float16", "bfloat16")
@@ -73,6 +74,7 @@ class OpProof:
         kinds = {VALUES: DTYPES, WATCHED: _WATCHED, RESULTS: DTYPES}
         found = [Scenario(self.op, kind, name) for kind, names in kinds.items() for name in names]
         found += [Scenario(self.op, GRADIENTS, name) for name in _FLOATS]
+        found += [Scenario(self.op, kind, "float32") for kind in otherwise.KINDS]
         return [*found, *(Scenario(self.op, LARGE, name) for name in _LARGE), Scenario(self.op, REFUSALS)]
 
     def out_of_reach(self, kernel: str) -> str:
@@ -88,6 +90,8 @@ class OpProof:
             return list(opinfo.samples(self.op, self.entries, dtype, device))
         if scenario.kind == LARGE:
             return list(large_cases(self.calls(dtype), device))
+        if scenario.kind in otherwise.KINDS:
+            return list(otherwise.otherwise(scenario.kind, self._chosen(scenario.kind, dtype), device))
         ways = layouts.LAYOUTS[:1] if scenario.kind == RESULTS else layouts.LAYOUTS
         run = _results if scenario.kind == RESULTS else _values
         with device.detectors(on=scenario.kind == WATCHED):
@@ -109,7 +113,7 @@ class OpProof:
         if kind == WATCHED:
             calls = [one for one in calls if sum(tensor.numel() for tensor in one.tensors) <= _MOST_WATCHED]
         filled = [one for one in calls if all(tensor.numel() for tensor in one.tensors)]
-        plain, resized, empty = _CALLS[kind]
+        plain, resized, empty = _CALLS.get(kind, _FEW)
         return [
             *spread([one for one in filled if not one.resized], plain),
             *spread([one for one in filled if one.resized], resized),
@@ -160,7 +164,7 @@ class _Session:
                 name = f"{call.source}, {way.name}" if way is not layouts.AS_RECORDED else call.source
                 if arguments is None or name in self.scenario.without:
                     continue
-                changed = replace(call, args=tuple(arguments[0]), kwargs=arguments[1])
+                changed = call.with_arguments(*arguments)
                 self.device.begin(name)
                 self.device.poison_with(NUMBER_POISON if len(cases) % 2 else NAN_POISON)
                 for what, error, problems in run(self, changed):
@@ -220,14 +224,13 @@ def _results(session: _Session, call: Call) -> Iterator[tuple[str, float, list[s
 
 def moved(call: Call) -> Call:
     """The call with its tensors on the device."""
-    args, kwargs = on_device((call.args, call.kwargs))
-    return replace(call, args=tuple(args), kwargs=kwargs)
+    return call.with_arguments(*on_device((call.args, call.kwargs)))
 
 
 def referenced(call: Call, dtype: torch.dtype) -> Reference | None:
     """The right results and the CPU's own in that dtype; ``None`` for a call that the CPU refuses."""
     args, kwargs = exactly((call.args, call.kwargs))
-    exact, _why = attempted(partial(replace(call, args=tuple(args), kwargs=kwargs).run, right=True))
+    exact, _why = attempted(partial(call.with_arguments(args, kwargs).run, right=True))
     plain, _why = attempted(call.run)
     if exact is None:
         return None if plain is None else Reference(plain, plain)

@@ -7,7 +7,7 @@ are asked once which ops they reach; the samples of those that reach the op are 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -50,7 +50,10 @@ class Call:
 
     def mapped(self, change: Any) -> Call:
         """The call with every leaf of its arguments changed."""
-        args, kwargs = tree_map(change, (self.args, self.kwargs))
+        return self.with_arguments(*tree_map(change, (self.args, self.kwargs)))
+
+    def with_arguments(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> Call:
+        """The call with other arguments."""
         return replace(self, args=tuple(args), kwargs=dict(kwargs))
 
     @property
