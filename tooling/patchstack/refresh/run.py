@@ -98,12 +98,13 @@ def refresh(
     tip = repository.resolve_commit(branch)
     if tip is None:
         raise UsageError("no such branch", where=branch, next_command="--from BRANCH")
-    made = [entry for entry in Record(repository).read() if entry.series == series.name]
+    record = Record(repository).read()
+    made = [entry for entry in record if entry.series == series.name]
     below = repository.resolve_commit(base) if base else find_base(repository, tip, made)
     if below is None:
         raise UsageError("no such commit", where=f"--base {base}")
     _, sources = read_range(repository, f"{below}..{tip}")
-    matches = match(repository, series, sources, made, told or {})
+    matches = match(repository, series, sources, record, told or {})
     work = _Work(repository, below, series, made)
     while True:
         work.rewritten.clear()
@@ -146,23 +147,27 @@ def made_files(tree: Tree, onto: Tree, change: Change) -> dict[str, bytes] | Non
 def _rewrite(work: _Work, copy: Path, matches: Sequence[Match]) -> tuple[str, ...]:
     """Bring a draft up to the commits; the ids of changes that go."""
     composer, texts = Composer(copy), Texts(copy)
-    onto, below = Tree.at(work.repository, work.base), work.base
+    onto = Tree.at(work.repository, work.base)
     known = {change.id: change for change in work.series.changes}
     order = list[str]()
     for one in matches:
-        tree = Tree.at(work.repository, below)
+        tree = _tree_below(work, one)
         if one.change:
             _update(work, composer, texts, known[one.change], one.source, tree, onto)
             order.append(one.change)
         else:
             order.append(_added(work, composer, one.source, tree, onto))
-        below = one.source.commit
     gone = _gone(work, onto, {one.change for one in matches})
     for change in gone:
         composer.remove(change, texts)
     composer.reorder(order)
     composer.save()
     return gone
+
+
+def _tree_below(work: _Work, one: Match) -> Tree:
+    """The tree that a commit was made on; below it may be one of another series."""
+    return Tree.at(work.repository, work.repository.commit(one.source.commit).parents[0])
 
 
 def _gone(work: _Work, onto: Tree, matched: set[str]) -> tuple[str, ...]:
@@ -298,13 +303,12 @@ def _differing(work: _Work, copy: Path, matches: Sequence[Match]) -> set[tuple[s
     """The changes and paths of which the draft does not give the bytes of the commit."""
     series = load_series(str(copy))
     by_title = {change.title: change for change in series.changes}
-    onto, below, found = Tree.at(work.repository, work.base), work.base, set[tuple[str, str]]()
+    onto, found = Tree.at(work.repository, work.base), set[tuple[str, str]]()
     for one in matches:
         change = by_title[one.source.title]
-        files = made_files(Tree.at(work.repository, below), onto, change) or {}
+        files = made_files(_tree_below(work, one), onto, change) or {}
         wanted = {file.path: file.after for file in one.source.files}
         found |= {(change.id, path) for path in files.keys() | wanted.keys() if files.get(path) != wanted.get(path)}
-        below = one.source.commit
     return found
 
 
