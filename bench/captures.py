@@ -2,6 +2,7 @@
 
     python bench/captures.py --repo PATH REV [REV...]    # as git rev-list takes them: main~200..main, -n 100 main
     python bench/captures.py --pinned FILE --cache DIR   # lines 'URL COMMIT', fetched with git, two commits deep
+    python bench/captures.py --history FILE              # lines 'BEFORE AFTER BLOB BLOB PATH': see bench/history.py
 
 Each commit that is no merge is compared with its parent. Its edits are planned one after the other on the parent's
 files and must give the bytes of the commit; what cannot be captured is counted with its reason. Nothing is written to a
@@ -14,10 +15,13 @@ import argparse
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+
+from history import Texts, history, places
 
 from patchstack.capture.choose import applied, choose
 from patchstack.capture.commits import changed_lines, read_commit
@@ -106,6 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--repo", type=Path)
     parser.add_argument("--pinned", type=Path)
+    parser.add_argument("--history", type=Path)
     parser.add_argument("--cache", type=Path, default=Path())
     options, revisions = parser.parse_known_args()
     tally = Tally()
@@ -117,6 +122,11 @@ def main() -> None:
         for path, commit in pinned(options.pinned, options.cache):
             with Repository.open(path) as repository:
                 tally.commit(repository, commit)
+    if options.history:
+        with tempfile.TemporaryDirectory() as scratch:
+            for path, commit in history(options.history, Texts(Path(scratch), *places())):
+                with Repository.open(path) as repository:
+                    tally.commit(repository, commit)
     print("\n".join(tally.report()))
     sys.exit(1 if tally.commits["other bytes"] else 0)
 

@@ -12,6 +12,7 @@ import pytest
 from capture_lab import Checkout, run
 from patchstack.capture.folder import draft, publish
 from patchstack.capture.run import capture
+from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.errors import PatchstackError, UsageError
 from patchstack.series import load_series
 from patchstack.tree.git import Repository
@@ -92,6 +93,15 @@ def test_one_hunk(
     place.git("checkout", "-q", "-b", "work")
     place.commit("Change a line", place.replaced(path, old, new))
     assert _kinds(place, opened, tmp_path / "mine") == [(path, kind)]
+
+
+def test_lines_of_a_function_are_named_after_it(place: Checkout, opened: Repository, tmp_path: Path) -> None:
+    place.git("checkout", "-q", "-b", "work")
+    place.commit("Check more", place.replaced(HOST, "  check(out);\n", "  check(out);\n  check(self);\n"))
+    capture(opened, "main..HEAD", tmp_path / "mine")
+    ((edit,),) = (change.edits for change in load_series(str(tmp_path / "mine")).changes)
+    assert isinstance(edit, CxxEdit)
+    assert edit.fragment.name == "tint_mps_lines"
 
 
 def test_what_later_commits_do_to_text_of_earlier_ones_is_kept_apart(

@@ -170,3 +170,49 @@ def test_a_branch_that_nothing_is_known_of_asks_for_its_base(life: Life) -> None
     life.place.commit("Alone", {})
     code, said = life.fails("refresh", "--series", life.folder, "--from", "alone")
     assert (code, "--base REF" in said) == (2, True)
+
+
+@pytest.fixture
+def stacked(life: Life, tmp_path: Path) -> Path:
+    """A second series on top of the first, both on the branch ``both``, which is checked out; its folder."""
+    place, upper = life.place, tmp_path / "upper"
+    place.commit("Explain the colours", place.replaced(NOTES, "Line 12 of", "The twelfth line of"))
+    place.commit("Explain the tints", place.replaced(NOTES, "Line 20 of", "The twentieth line of"))
+    life.ok("capture", "HEAD~2..HEAD", "--series", upper)
+    life.apply("--series", str(upper), "--branch", "both")
+    place.git("checkout", "-q", "both")
+    return upper
+
+
+@pytest.mark.parametrize("name", ["mine", "upper"])
+def test_a_branch_of_two_series_changes_neither_as_it_was_made(
+    life: Life, stacked: Path, tmp_path: Path, name: str
+) -> None:
+    found = life.ok("refresh", "--series", tmp_path / name, "--from", "both")
+    assert (found["diff"], found["dropped"], len(found["commits"])) == ("", [], 2)
+
+
+def test_an_amended_and_a_new_commit_of_the_upper_series_go_to_it_alone(life: Life, stacked: Path) -> None:
+    place, before = life.place, life.manifest()
+    place.commit("Explain the tints", place.replaced(NOTES, "The twentieth line of", "The line 20 of"), amend=True)
+    place.commit("Explain line 24", place.replaced(NOTES, "Line 24 of", "The line 24 of"))
+    lower = life.ok("refresh", "--series", life.folder, "--from", "both")
+    assert (lower["diff"], life.manifest()) == ("", before)
+    assert len(life.ok("refresh", "--series", stacked, "--from", "both")["commits"]) == 3
+    titles = [change.title for change in load_series(str(stacked)).changes]
+    assert titles == ["Explain the colours", "Explain the tints", "Explain line 24"]
+    life.apply("--series", str(stacked), "--branch", "again")
+    assert place.git("rev-parse", "again^{tree}") == place.git("rev-parse", "both^{tree}")
+
+
+def test_a_new_commit_between_two_series_is_asked_about(life: Life, stacked: Path) -> None:
+    place = life.place
+    place.git("checkout", "-q", "both~2")
+    place.commit("Explain line 24", place.replaced(NOTES, "Line 24 of", "The line 24 of"))
+    between = place.git("rev-parse", "HEAD")
+    place.git("cherry-pick", "both~1", "both")
+    place.git("branch", "-f", "both", "HEAD")
+    code, said = life.fails("refresh", "--series", stacked, "--from", "both")
+    assert (code, "lies between this series and 'mine'" in said, f"--match {between[:12]}=" in said) == (3, True, True)
+    found = life.ok("refresh", "--series", stacked, "--from", "both", "--match", f"{between}=")
+    assert found["commits"][0]["title"] == "Explain line 24"

@@ -105,7 +105,7 @@ def test_an_amendment_outside_the_texts_is_for_its_kind_of_tree_too(two_texts: R
     _amend_first(two_texts, "  check(out);\n", "  check(out);\n  check(self);\n")
     found = _refreshed(two_texts)
     assert found["rewritten"] == {"tint_backward": [HOST]}
-    (added,) = (e for e in load_series(str(two_texts.folder)).changes[0].edits if "check_lines" in e.describe())
+    (added,) = (e for e in load_series(str(two_texts.folder)).changes[0].edits if "mps_lines" in e.describe())
     assert [condition.marker.name for condition in added.only_where] == ["at::native::tint_on_mps"]
     two_texts.require_learned()
 

@@ -58,7 +58,7 @@ def _insertions(path: str, file: CxxFile, state: State, insertion: Insertion) ->
     lead = len(insertion.text) - len(insertion.text.lstrip(b"\r\n \t"))
     start = insertion.text.rfind(b"\n", 0, lead) + 1
     text = insertion.text[start:].rstrip() + b"\n"
-    name = _fragment_name(parse_cxx(text), text)
+    name = _fragment_name(parse_cxx(text), text, _functions_at(file, insertion.at))
     whole = state.after(1).text
     usual = Fragment(name, plain(text), "")
     spacings = [(USUAL, usual), (blank_lines(whole, insertion.at + start, text), usual)]
@@ -83,9 +83,16 @@ def blank_lines(data: bytes, start: int, text: bytes) -> Spacing:
     return Spacing(min(max(before, 0), 9), min(after, 9))
 
 
-def _fragment_name(file: CxxFile, text: bytes) -> str:
+def _functions_at(file: CxxFile, at: int) -> list[Definition]:
+    return [d for d in file.definitions if d.kind in ("function", "kernel") and d.start < at < d.end]
+
+
+def _fragment_name(file: CxxFile, text: bytes, around: Sequence[Definition] = ()) -> str:
+    """What a fragment defines; lines of a function have its name, since their first word says little."""
+    if around:
+        return _plain_name(around[-1].name) + "_lines"
     if file.definitions:
-        return re.sub(r"[^\w.-]+", "_", file.definitions[0].name).strip("_") or "code"
+        return _plain_name(file.definitions[0].name)
     if file.has_only_includes:
         stem = file.includes[0].path.rpartition("/")[2].partition(".")[0]
         return re.sub(r"[^\w.-]+", "_", stem) + "_include"
@@ -93,10 +100,13 @@ def _fragment_name(file: CxxFile, text: bytes) -> str:
     return f"{found[0].decode()}_lines" if found else "lines"
 
 
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name).strip("_") or "code"
+
+
 def _places(file: CxxFile, insertion: Insertion, text: bytes) -> Iterator[CxxPlace]:
     at = insertion.at
-    functions = [d for d in file.definitions if d.kind in ("function", "kernel") and d.start < at < d.end]
-    if functions:
+    if functions := _functions_at(file, at):
         yield from _places_in(file, functions[-1], at)
         return
     if parse_cxx(text).has_only_includes:
@@ -275,7 +285,7 @@ def _statement_edit(
     text = replaced_text(state, count, low, high)
     if count and text.strip() and not has_markers(text):
         place = CxxPlace("definition", function.kind, function.name, function.scope)
-        fragment = Fragment(_fragment_name(parse_cxx(b""), text), plain(text), "")
+        fragment = Fragment(_fragment_name(parse_cxx(b""), text, [function]), plain(text), "")
         digests = (code_digest(file.data[low:high]),)
         edit = ReplaceStatements(path=path, fragment=fragment, place=place, replaces=digests, statements=statements)
         yield count, (edit,)

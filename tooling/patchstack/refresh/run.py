@@ -34,7 +34,7 @@ class Refreshed:
     Attributes:
         folder: the series.
         branch: the branch, or other name of a commit, that it was brought up to.
-        matches: its commits, bottom first; those of other series are left alone.
+        matches: its commits, bottom first.
         rewritten: id of a change to the paths whose edits were rewritten, and ``message``.
         dropped: ids of changes that the branch has no commit of.
         diff: the difference of the series, as ``git diff`` writes it.
@@ -98,15 +98,13 @@ def refresh(
     tip = repository.resolve_commit(branch)
     if tip is None:
         raise UsageError("no such branch", where=branch, next_command="--from BRANCH")
-    recorded = Record(repository).read()
-    made = [entry for entry in recorded if entry.series == series.name]
+    record = Record(repository).read()
+    made = [entry for entry in record if entry.series == series.name]
     below = repository.resolve_commit(base) if base else find_base(repository, tip, made)
     if below is None:
         raise UsageError("no such commit", where=f"--base {base}")
     _, sources = read_range(repository, f"{below}..{tip}")
-    others = [entry for entry in recorded if entry.series != series.name]
-    everything = match(repository, series, sources, made, told or {}, others)
-    matches = [one for one in everything if not one.series]
+    matches = match(repository, series, sources, record, told or {})
     work = _Work(repository, below, series, made)
     while True:
         work.rewritten.clear()
@@ -123,7 +121,7 @@ def refresh(
             if not dry_run:
                 publish(copy, folder)
                 _record(work, matches, tip)
-        return Refreshed(folder, branch, tuple(everything), dict(work.rewritten), dropped, diff, not dry_run)
+        return Refreshed(folder, branch, tuple(matches), dict(work.rewritten), dropped, diff, not dry_run)
 
 
 def made_files(tree: Tree, onto: Tree, change: Change) -> dict[str, bytes] | None:
@@ -153,7 +151,7 @@ def _rewrite(work: _Work, copy: Path, matches: Sequence[Match]) -> tuple[str, ..
     known = {change.id: change for change in work.series.changes}
     order = list[str]()
     for one in matches:
-        tree = _below(work, one)
+        tree = _tree_below(work, one)
         if one.change:
             _update(work, composer, texts, known[one.change], one.source, tree, onto)
             order.append(one.change)
@@ -165,6 +163,11 @@ def _rewrite(work: _Work, copy: Path, matches: Sequence[Match]) -> tuple[str, ..
     composer.reorder(order)
     composer.save()
     return gone
+
+
+def _tree_below(work: _Work, one: Match) -> Tree:
+    """The tree that a commit was made on; below it may be one of another series."""
+    return Tree.at(work.repository, work.repository.commit(one.source.commit).parents[0])
 
 
 def _gone(work: _Work, onto: Tree, matched: set[str]) -> tuple[str, ...]:
@@ -303,15 +306,10 @@ def _differing(work: _Work, copy: Path, matches: Sequence[Match]) -> set[tuple[s
     onto, found = Tree.at(work.repository, work.base), set[tuple[str, str]]()
     for one in matches:
         change = by_title[one.source.title]
-        files = made_files(_below(work, one), onto, change) or {}
+        files = made_files(_tree_below(work, one), onto, change) or {}
         wanted = {file.path: file.after for file in one.source.files}
         found |= {(change.id, path) for path in files.keys() | wanted.keys() if files.get(path) != wanted.get(path)}
     return found
-
-
-def _below(work: _Work, one: Match) -> Tree:
-    """The tree that a commit of the branch was made on: its parent's, a commit of another series perhaps."""
-    return Tree.at(work.repository, work.repository.commit(one.source.commit).parents[0])
 
 
 def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:
@@ -328,9 +326,6 @@ def _record(work: _Work, matches: Sequence[Match], tip: GitCommitHash) -> None:
 def lines(found: Refreshed) -> Iterator[str]:
     """The report for a terminal."""
     for one in found.matches:
-        if one.series:
-            yield f"{one.source.commit[:12]} {one.source.title}: left alone, of series '{one.series}' ({one.why})"
-            continue
         yield f"{one.source.commit[:12]} {one.source.title}: {one.change or 'new'} ({one.why})"
         if paths := found.rewritten.get(one.change):
             yield f"  rewritten: {', '.join(paths)}"
@@ -349,13 +344,7 @@ def as_json(found: Refreshed) -> dict[str, Any]:
         "branch": found.branch,
         "written": found.is_written,
         "commits": [
-            {
-                "commit": one.source.commit,
-                "title": one.source.title,
-                "change": one.change,
-                "why": one.why,
-                **({"series": one.series} if one.series else {}),
-            }
+            {"commit": one.source.commit, "title": one.source.title, "change": one.change, "why": one.why}
             for one in found.matches
         ],
         "rewritten": {change: list(paths) for change, paths in found.rewritten.items()},
