@@ -105,3 +105,10 @@ def test_another_shape_or_dtype_is_named() -> None:
     exact = torch.zeros(2, dtype=torch.float64)
     _error, problems = all_judged([torch.zeros(2, 1)], Reference([exact], [exact.half()]), torch.float16)
     assert problems == ["torch.float32 of (2, 1), where the CPU has torch.float16 of (2,)"]
+
+
+@pytest.mark.parametrize(("factor", "wrong"), [(1 + 2e-7, False), (1 + 1e-5, True)])
+def test_floats_of_integers_are_compared_with_what_the_cpu_has_in_float32(factor: float, wrong: bool) -> None:
+    exact = torch.tensor([1.266, 2.28])
+    _error, problems = all_judged([exact * factor], Reference([exact], [exact]), torch.int64)
+    assert bool(problems) is wrong
