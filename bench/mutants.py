@@ -6,7 +6,8 @@
 The targets are the series ``grid_sampler`` on the 2.11 reference tree, and ten host files of the 2.6 tree with their
 kernels. Of each kind, and within a kind of each file, equally many mutants are drawn, until there are ``--sample`` that
 compile. The gates run one after the other, and the first that fails ends it. What a text came to is kept in ``--out``
-and not judged again, unless its word is the one of ``--again``: ``survived``, after a gate was mended. ``--part 1/2``
+and not judged again, unless its word is the one of ``--again``: ``survived`` after a gate was mended, ``not decided``
+where the gates did not end in time, which decides nothing. ``--part 1/2``
 judges every second mutant, beside another process that has ``--part 2/2``. ``--table`` writes a page about everything
 that is in ``--out``.
 """
@@ -24,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from mutation.judging import STILLBORN, Judge, Mutant, Outcome, mutants_of, read_outcome
+from mutation.judging import STILLBORN, UNDECIDED, Judge, Mutant, Outcome, mutants_of, read_outcome
 from mutation.kinds import KINDS
 from mutation.table import Reasons, page
 from mutation.targets import TARGETS
@@ -61,7 +62,7 @@ def sampled(order: Sequence[Mutant], number: int, judge: Judge, again: str) -> N
         place = judge.place(mutant)
         old = read_outcome(place) if place.exists() else None
         outcome = old if old is not None and old.word != again else judge.judged(mutant)
-        counts[outcome.kind] += outcome.word != STILLBORN
+        counts[outcome.kind] += outcome.word not in (STILLBORN, UNDECIDED)
         if outcome is not old:
             print(f"{counts.total()} {_told(outcome)}", file=sys.stderr, flush=True)
 

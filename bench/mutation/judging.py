@@ -22,11 +22,11 @@ from stackproof.model import Finding, GateContext, GateResult
 from .kinds import Site, sites
 from .targets import Commits, Stage, Target, added_lines, commit_with
 
-CAUGHT, SURVIVED, STILLBORN = "caught", "survived", "does not compile"
+CAUGHT, SURVIVED, STILLBORN, UNDECIDED = "caught", "survived", "does not compile", "not decided"
 _COMPILER = ("compile", "syntax")
 """Rules of what any compiler refuses too."""
-_SECONDS = 400
-"""For all gates of one mutant. Their own limits are longer; who waits for those has a failure in the end."""
+SECONDS = 400
+"""For all gates of one mutant. On a busy machine it says nothing of the mutant that they take longer."""
 _USUAL_SECONDS = 1800
 _NEAR = 3
 """Lines from the mutated one that still count as naming it."""
@@ -72,7 +72,7 @@ class Outcome:
         line: in the file.
         before: the text that went.
         after: what took its place.
-        word: :data:`CAUGHT`, :data:`SURVIVED` or :data:`STILLBORN`.
+        word: :data:`CAUGHT`, :data:`SURVIVED`, :data:`STILLBORN` or, where time ran out, :data:`UNDECIDED`.
         gate: that failed.
         rule: of the first of its findings.
         message: of that.
@@ -147,9 +147,9 @@ class Judge:
         self._find_usual(mutant.target)
         place, started = self.place(mutant), time.monotonic()
         place.unlink(missing_ok=True)
-        if not _done_in_time(lambda: _keep(place, self._run(mutant)), _SECONDS):
-            text = f"the gates did not end within {_SECONDS} seconds"
-            _keep(place, replace(mutant.unjudged, word=CAUGHT, gate="time limit", rule="hangs", message=text))
+        if not _done_in_time(lambda: _keep(place, self._run(mutant)), SECONDS):
+            text = f"the gates did not end within {SECONDS} seconds"
+            _keep(place, replace(mutant.unjudged, word=UNDECIDED, message=text))
         if not place.exists():
             raise SystemExit(f"the gates ended without an answer for {mutant.unjudged.place}, {mutant.unjudged.change}")
         outcome = replace(read_outcome(place), seconds=round(time.monotonic() - started, 1))
@@ -229,7 +229,7 @@ def _about(finding: Finding) -> tuple[str, str]:
 
 
 def _caught(mutant: Mutant, gate: str, found: Sequence[Finding]) -> Outcome:
-    first = next((one for one in found if one.rule not in _COMPILER), found[0])
+    first = min(found, key=lambda one: (one.rule in _COMPILER, one.rule == "not-run"))
     here = [one.line for one in found if one.path == mutant.path]
     last = mutant.line + mutant.data.count(b"\n", mutant.site.start, mutant.site.end)
     return replace(

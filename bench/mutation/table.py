@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .judging import CAUGHT, STILLBORN, SURVIVED, Outcome
+from .judging import CAUGHT, SECONDS, STILLBORN, SURVIVED, UNDECIDED, Outcome
 from .kinds import KINDS
 
 _HOW = """\
@@ -39,13 +39,14 @@ class Reasons:
 
 def page(outcomes: Sequence[Outcome], reasons: Reasons, how: str) -> str:
     """The Markdown page."""
-    compiled = [one for one in outcomes if one.word != STILLBORN]
+    compiled = [one for one in outcomes if one.word not in (STILLBORN, UNDECIDED)]
+    stillborn, undecided = ([one for one in outcomes if one.word == word] for word in (STILLBORN, UNDECIDED))
     aside = [one for one in compiled if one.word == SURVIVED and one.key in reasons.equivalent]
     counted = [one for one in compiled if one not in aside]
     return "\n".join(
         [
             *_opening(how),
-            *_summary(counted, aside, len(outcomes) - len(compiled)),
+            *_summary(counted, aside, len(stillborn)),
             "",
             *_table("kind", [one.kind for one in compiled], compiled, aside, order=KINDS),
             "",
@@ -60,6 +61,12 @@ def page(outcomes: Sequence[Outcome], reasons: Reasons, how: str) -> str:
             "## Put aside as equivalent",
             "",
             *_listed(aside, reasons.equivalent, "why"),
+            "",
+            "## Not decided",
+            "",
+            f"The gates did not end within {SECONDS} seconds; these are in none of the figures above.",
+            "",
+            *_listed(undecided, {one.key: one.message for one in undecided}, "what happened"),
             "",
         ]
     )

@@ -10,7 +10,8 @@ from typing import Any
 
 import mutants
 import pytest
-from mutation.judging import CAUGHT, STILLBORN, SURVIVED, Judge, Outcome, mutants_of, read_outcome
+from mutation import judging
+from mutation.judging import CAUGHT, STILLBORN, SURVIVED, UNDECIDED, Judge, Outcome, mutants_of, read_outcome
 from mutation.kinds import KINDS, sites
 from mutation.table import Reasons, page
 from mutation.targets import Target, commit_with
@@ -115,8 +116,6 @@ kernel void total(device float* out, constant float* in, uint i [[thread_positio
   }
 }
 """
-"""A lane that leaves a simdgroup function out: metal-check says so of line 6."""
-SAFE = SMALL.replace(b"  if (i < 64) {\n    out[i]", b"  {\n    out[i]")
 
 
 @pytest.fixture
@@ -135,6 +134,15 @@ def test_a_run_keeps_what_the_gates_said_and_does_not_judge_again(target: Small,
     assert {place: place.read_text() for place in tmp_path.glob("*.json")} == kept
 
 
+def test_a_mutant_whose_gates_do_not_end_in_time_is_not_decided(
+    target: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = Judge(tmp_path, jobs=1)
+    (tmp_path / "usual-small.json").write_text("[]")
+    monkeypatch.setattr(judging, "SECONDS", 0)
+    assert judge.judged(next(mutants_of(target, tmp_path))).word == UNDECIDED
+
+
 def outcome(kind: str, word: str, key: str, *, near: bool = False) -> Outcome:
     found = ("metal-run", "race") if word == CAUGHT else ("", "")
     return Outcome(key, kind, "small", "a/Small.metal", 5, "a | b", "b", word, *found, "", near, near, 1.0)
@@ -146,10 +154,12 @@ def test_the_page_counts_what_is_equivalent_and_what_does_not_compile_apart() ->
         outcome(KINDS[0], SURVIVED, "2"),
         outcome(KINDS[1], SURVIVED, "3"),
         outcome(KINDS[1], STILLBORN, "4"),
+        outcome(KINDS[2], UNDECIDED, "5"),
     ]
     text = page(outcomes, Reasons({"3": "no such case"}, {"2": "a larger size"}), "Today.")
     assert "Of 3 mutants that compile, 1 are put aside as equivalent. Of the other 2, 1 were caught (50.0 %)." in text
     assert "within 3 lines of the fault for 1 (100.0 %)" in text
+    assert f"| {KINDS[2]} | 0 | 0 | 0 | 0 | 0 |" in text
     assert f"| {KINDS[0]} | 2 | 1 | 1 | 0 | 1 |" in text
     assert f"| {KINDS[1]} | 1 | 0 | 0 | 1 | 0 |" in text
     assert f"| Small.metal:5 | {KINDS[0]} | `a \\| b -> b` | a larger size |" in text
