@@ -1,7 +1,7 @@
 """How many faults the gates see: mutants of kernels and host functions, each judged as a stack that touches its file.
 
     python bench/mutants.py [--sample N] [--seed S] [--jobs J] [--part K/N] [--kind KIND]... [--target NAME]...
-                            [--again WORD] [--out FOLDER] [--table FILE]
+                            [--again WORD] [--out FOLDER] [--table FILE] [--note TEXT]
 
 The targets are the series ``grid_sampler`` on the 2.11 reference tree, and ten host files of the 2.6 tree with their
 kernels. Of each kind, and within a kind of each file, equally many mutants are drawn, until there are ``--sample`` that
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--again", default="")
     parser.add_argument("--out", type=Path, default=Path("build/mutants"))
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--note", default="", help="how it was run, for the page")
     given = parser.parse_args(arguments)
     out = given.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sampled(order[part - 1 :: parts], -(-given.sample // parts), Judge(out, given.jobs), given.again)
     if given.table:
         outcomes = [read_outcome(place) for place in sorted(out.glob("*.json")) if not place.name.startswith("usual-")]
-        how = f"Written on {date.today()}, seed {given.seed}."
+        how = f"Written on {date.today()}, seed {given.seed}. {given.note}".rstrip()
         given.table.write_text(page(outcomes, Reasons.read(), how))
 
 

@@ -75,7 +75,7 @@ def page(outcomes: Sequence[Outcome], reasons: Reasons, how: str) -> str:
 def _opening(how: str) -> Iterator[str]:
     yield "# What the gates see: mutants"
     yield ""
-    yield f"Made by `bench/mutants.py`; do not edit. {how}"
+    yield f"Made by `bench/mutants.py --table`. {how}"
     yield ""
     yield from _HOW.splitlines()
     yield ""
