@@ -3,7 +3,7 @@
     python bench/mutants.py [--sample N] [--seed S] [--jobs J] [--part K/N] [--kind KIND]... [--target NAME]...
                             [--again WORD] [--out FOLDER] [--table FILE] [--note TEXT]
 
-The targets are the series ``grid_sampler`` on the 2.11 reference tree, and ten host files of the 2.6 tree with their
+The targets are the series ``grid_sampler`` on the 2.11 reference tree, and eight host files of the 2.6 tree with their
 kernels. Of each kind, and within a kind of each file, equally many mutants are drawn, until there are ``--sample`` that
 compile. The gates run one after the other, and the first that fails ends it. What a text came to is kept in ``--out``
 and not judged again, unless its word is the one of ``--again``: ``survived`` after a gate was mended, ``not decided``

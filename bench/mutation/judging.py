@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -171,7 +172,7 @@ class Judge:
     def _usual(self, target: Target) -> set[tuple[str, str]]:
         """What the gates find of a target as it is, by rule and message; figures in messages do not count."""
         place = self._out / f"usual-{target.name}.json"
-        return {(rule, text) for rule, text in json.loads(place.read_text())}
+        return {(rule, _without_figures(text)) for rule, text in json.loads(place.read_text())}
 
     def _run(self, mutant: Mutant) -> Outcome:
         target, usual = mutant.target, self._usual(mutant.target)
@@ -201,6 +202,8 @@ def _done_in_time(work: Callable[[], None], seconds: float) -> bool:
         child = os.fork()
         if not child:
             _work_and_end(work, scratch)
+        with contextlib.suppress(OSError):  # the process may have done it, or be gone
+            os.setpgid(child, child)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if os.waitpid(child, os.WNOHANG)[0]:
@@ -214,7 +217,7 @@ def _done_in_time(work: Callable[[], None], seconds: float) -> bool:
 def _work_and_end(work: Callable[[], None], scratch: str) -> NoReturn:
     """Do the work in a process that was forked for it; what goes wrong is printed."""
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         os.environ["TMPDIR"] = tempfile.tempdir = scratch
         work()
     except BaseException:
@@ -225,7 +228,12 @@ def _work_and_end(work: Callable[[], None], scratch: str) -> NoReturn:
 
 
 def _about(finding: Finding) -> tuple[str, str]:
-    return finding.rule, re.sub(r"\d[\d.,e+-]*|\binf\b|\bnan\b", "#", finding.message)
+    return finding.rule, _without_figures(finding.message)
+
+
+def _without_figures(message: str) -> str:
+    """A message without figures and without how many others there are, which a mutant may change in an old one."""
+    return re.sub(r"\d[\d.,e+-]*|\binf\b|\bnan\b", "#", re.sub(r" \(\S+ more like it\)\Z", "", message))
 
 
 def _caught(mutant: Mutant, gate: str, found: Sequence[Finding]) -> Outcome:

@@ -133,6 +133,7 @@ GRID_SAMPLER = Target(
     ),
     "grid_sampler",
 )
+# Gamma and UnaryKernel have their kernels as text, which op-run could not compile in its confined worker when tried.
 TARGETS = (
     GRID_SAMPLER,
     *(
@@ -148,6 +149,4 @@ TARGETS = (
             "UnfoldBackward",
         )
     ),
-    _of_tree("Gamma", ".mm"),
-    _of_tree("UnaryKernel", ".mm"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,6 +142,17 @@ def test_a_mutant_whose_gates_do_not_end_in_time_is_not_decided(
     (tmp_path / "usual-small.json").write_text("[]")
     monkeypatch.setattr(judging, "SECONDS", 0)
     assert judge.judged(next(mutants_of(target, tmp_path))).word == UNDECIDED
+
+
+def test_an_old_finding_with_other_figures_is_no_catch(target: Small, tmp_path: Path) -> None:
+    place = tmp_path / "usual-small.json"
+    mutant = next(one for one in mutants_of(target, tmp_path) if one.site.made_in(one.data).count(b"2.5f"))
+    judge = Judge(tmp_path, jobs=1)
+    place.write_text("[]")
+    caught = judge.judged(mutant)
+    assert (caught.word, caught.in_file) == (CAUGHT, True)
+    place.write_text(json.dumps([[caught.rule, f"{caught.message} (3 more like it)"]]))
+    assert judge.judged(mutant).word == SURVIVED
 
 
 def outcome(kind: str, word: str, key: str, *, near: bool = False) -> Outcome:
