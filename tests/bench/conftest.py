@@ -1,4 +1,4 @@
-"""The scripts of ``bench/grid_sampler_backward`` are run from their folder, and find each other there."""
+"""The scripts of ``bench`` and ``bench/grid_sampler_backward`` are run from their folder, and find each other there."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "grid_sampler_backward"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
