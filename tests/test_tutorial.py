@@ -16,7 +16,13 @@ from tutorial import Answer, Reader, Step, rewritten, same, steps
 
 @pytest.mark.slow
 @pytest.mark.needs_reference
-@pytest.mark.parametrize("page", tutorial.PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.exhaustive] if page.stem == "your-own-op" else [])
+        for page in tutorial.PAGES
+    ],
+)
 def test_every_command_of_a_page_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
     require_packages("torch", "numpy", "ziglang", "lief", "expecttest", "ghstack", "graphql")
     require_reference("2.11")

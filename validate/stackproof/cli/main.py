@@ -13,6 +13,7 @@ import click
 from patchstack import __version__
 from patchstack.cache import cache_dir
 from patchstack.cli.group import require_no_options
+from patchstack.cli.sections import SectionedGroup
 from patchstack.errors import PatchstackError
 from patchstack.tree.git.process import GitCommandError
 from stackproof.cli import prove
@@ -30,7 +31,26 @@ from stackproof.runner.report_file import write_report_file
 _OF_BENCH = {one.name for one in options_of(GATES) if one.gates == (BENCH,)}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+_SECTIONS = {
+    "What to judge": ("--repo", "--reference", "--series", "--base", "--head", "--each-commit"),
+    "Which gates": ("--only", "--require", "--list"),
+    "Parts and options of gates": (),
+    "What to print and write": ("--verbose", "--github", "--json", "--junit", "--html", "--dry-run"),
+    "Else": ("--jobs", "--no-tree-code", "--version", "--help"),
+}
+_EXAMPLES = {
+    "validate-stack --each-commit --html report.html": "every gate on every commit, and a page to read",
+    "validate-stack --only fc-window --base A --head B": "one gate, on any range of a PyTorch tree",
+}
+
+
+@click.group(
+    cls=SectionedGroup,
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @common_options
 @click.option("--only", metavar="GATE,..", help="Run these gates only.")
 @with_options(options_of(GATES), hidden=_OF_BENCH)
