@@ -170,11 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PatchstackError as error:
         *others, last = error.each()
         for other in others:
-            _say(str(other))
-        _complain(str(last), error.as_json(), error.exit_code, as_json=wants_json)
+            _say(other.told())
+        _complain(last.told(), error.as_json(), error.exit_code, as_json=wants_json)
     except GitCommandError as error:
         unusable = TreeError("a git command failed", found=str(error), next_command="git fsck")
-        _complain(str(unusable), unusable.as_json(), unusable.exit_code, as_json=wants_json)
+        _complain(unusable.told(), unusable.as_json(), unusable.exit_code, as_json=wants_json)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         problem = UsageError(
             error.format_message(), next_command=f"{context.command_path if context else 'apply-stack'} --help"
         )
-        _complain(str(problem), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
+        _complain(problem.told(), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
     except (KeyboardInterrupt, click.Abort):
         problem_text = "interrupted; the branch is as it was or complete"
         _complain(problem_text, {"problem": problem_text}, _INTERRUPTED, as_json=wants_json)

@@ -92,8 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=None if arguments is None else list(arguments), prog_name="validate-stack", standalone_mode=False
         )
     except (PatchstackError, GitCommandError) as error:
-        for one in error.each() if isinstance(error, PatchstackError) else (error,):
-            click.echo(f"validate-stack: {' '.join(str(one).split())}", err=True)
+        told = [one.told() for one in error.each()] if isinstance(error, PatchstackError) else [str(error)]
+        for text in told:
+            click.echo(f"validate-stack: {' '.join(text.split())}", err=True)
         sys.exit(prove.EXIT_USAGE)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
