@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 APPLIER := $(VENV)/.applier-installed
 EVERYTHING := $(VENV)/.everything-installed
+DOCS := $(VENV)/.docs-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 JOBS ?= auto
 # What pytest selects by marker; nothing selects everything.
@@ -13,7 +14,7 @@ TESTS ?= not exhaustive
 OTHER_TORCH ?= 2.14.1
 OTHER_VENV ?= $(HOME)/.cache/patchstack-torch-$(OTHER_TORCH)
 
-.PHONY: apply test test-all check types lint references other-torch clean
+.PHONY: apply test test-all docs check types lint references other-torch clean
 
 apply: $(APPLIER)
 	$(BIN)/apply-stack --onto main --reference 2.11
@@ -23,6 +24,10 @@ test: check references
 
 test-all:
 	$(MAKE) test TESTS=
+
+# The pages, in build/docs; a warning, a link or an anchor that leads nowhere is an error.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 check: lint types
 
@@ -50,6 +55,10 @@ $(BIN)/python:
 
 $(APPLIER): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable .
+	touch $@
+
+$(DOCS): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(EVERYTHING): pyproject.toml constraints.txt | $(BIN)/python

@@ -39,7 +39,11 @@ def test_a_link_to_a_page_or_a_heading_that_is_not_there_is_found(tmp_path: Path
     assert broken_links(page) == ["#another", "other.md"]
 
 
-def test_the_readme_is_short_and_names_every_page() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 120
-    assert [str(page) for page in PAGES[1:] if str(page.relative_to(ROOT)) not in text] == []
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_the_navigation_names_every_page() -> None:
+    text = (ROOT / "mkdocs.yml").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    assert [str(page) for page in pages if f"- {page}\n" not in text] == []

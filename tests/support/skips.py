@@ -22,7 +22,7 @@ _HERE = Path(sys.executable)  # not resolved: the interpreter of a virtual envir
 # As it is typed in the folder of the project, whether or not its virtual environment is active.
 _PYTHON = str(_HERE.relative_to(_ROOT) if _HERE.is_relative_to(_ROOT) else _HERE)
 
-_DISTRIBUTIONS = {"graphql": "graphql-core"}  # of the packages that do not have its name
+_DISTRIBUTIONS = {"graphql": "graphql-core", "material": "mkdocs-material"}  # of the packages that do not have its name
 
 
 def lacks(what: str, command: str) -> str:

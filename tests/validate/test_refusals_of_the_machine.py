@@ -128,9 +128,9 @@ def test_a_repository_of_a_newer_git_names_its_extension(tmp_path: Path, program
     run_git(tmp_path, ["init", "-q", str(tree)])
     run_git(tree, ["config", "core.repositoryFormatVersion", "1"])
     run_git(tree, ["config", "extensions.foo", "bar"])
-    assert "found unknown repository extension extensions.foo (next: use the git that made it)" in refusal(
-        program, tree, tmp_path
-    )
+    said = refusal(program, tree, tmp_path)
+    assert "found unknown repository extension extensions.foo; see docs/" in said
+    assert "(next: use the git that made it)" in said
 
 
 def refusal(program: str, tree: Path, home: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 
 class ExitCode(enum.IntEnum):
@@ -33,7 +33,10 @@ class PatchstackError(Exception):
         expected: what would have been right.
         found: what was there instead.
         next_command: what the user can type to get further.
+        page: of the documentation, which explains errors of this kind.
     """
+
+    page: ClassVar[str] = "docs/reference/generated/tables.md"
 
     problem: str
     where: str = ""
@@ -44,11 +47,19 @@ class PatchstackError(Exception):
     exit_code: ExitCode = field(default=ExitCode.INTERNAL, init=False, repr=False)
 
     def __str__(self) -> str:
+        return self._sentence("")
+
+    def told(self) -> str:
+        """The sentence as a command prints it, with the page that explains it."""
+        return self._sentence(f"; see {self.page}")
+
+    def _sentence(self, see: str) -> str:
         text = f"{self.where}: {self.problem}" if self.where else self.problem
         if self.expected:
             text += f"; expected {self.expected}"
         if self.found:
             text += f", found {self.found}" if self.expected else f"; found {self.found}"
+        text += see
         if self.next_command:
             text += f" (next: {self.next_command})"
         return text
@@ -72,6 +83,8 @@ class PatchstackError(Exception):
 class UsageError(PatchstackError):
     """The command line asks for something that does not exist or does not go together."""
 
+    page: ClassVar[str] = "docs/reference/generated/commands.md"
+
     def __post_init__(self) -> None:
         self.exit_code = ExitCode.USAGE
 
@@ -92,6 +105,8 @@ class ChoiceError(UsageError):
 @dataclass
 class ManifestError(PatchstackError):
     """A series manifest, a message or an overlay file is not what the format says."""
+
+    page: ClassVar[str] = "docs/reference/manifest.md"
 
     def __post_init__(self) -> None:
         self.exit_code = ExitCode.USAGE
@@ -124,6 +139,8 @@ class ManifestErrors(ManifestError):
 class TreeError(PatchstackError):
     """The repository or the tree cannot be used: not a PyTorch tree, no identity, missing objects, signing fails."""
 
+    page: ClassVar[str] = "docs/reference/apply-stack.md"
+
     def __post_init__(self) -> None:
         self.exit_code = ExitCode.TREE
 
@@ -136,6 +153,8 @@ class MissingObjectError(TreeError):
 @dataclass
 class RefError(PatchstackError):
     """The branch cannot be moved: it holds foreign commits, it moved meanwhile, or another run is at work."""
+
+    page: ClassVar[str] = "docs/reference/apply-stack.md"
 
     def __post_init__(self) -> None:
         self.exit_code = ExitCode.CONFLICT

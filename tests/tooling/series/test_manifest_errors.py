@@ -519,7 +519,8 @@ def test_the_command_ends_with_status_2_and_one_line(folder: Path, capsys: pytes
     assert ended.value.code == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"apply-stack: {folder}/series.yaml:22: two changes have the id 'one'; found also line 3\n"
+    complaint = f"{folder}/series.yaml:22: two changes have the id 'one'; found also line 3"
+    assert said.err == f"apply-stack: {complaint}; see docs/reference/manifest.md\n"
 
 
 INDEPENDENT = {
@@ -600,10 +601,13 @@ def test_the_command_prints_a_line_for_each_and_lists_them_as_json(
     assert ended.value.code == 2
     said = capsys.readouterr()
     assert said.err.splitlines() == [
-        f"apply-stack: {folder}/series.yaml:6: 'ops' must be a list of texts; found 'tint'",
+        (
+            f"apply-stack: {folder}/series.yaml:6: 'ops' must be a list of texts; found 'tint'; "
+            "see docs/reference/manifest.md"
+        ),
         (
             f"apply-stack: {folder}/series.yaml:37: unknown key 'extra' in the series; "
-            "expected one of bases, changes, format"
+            "expected one of bases, changes, format; see docs/reference/manifest.md"
         ),
     ]
     error = json.loads(said.out)["error"]

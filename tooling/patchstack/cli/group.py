@@ -34,15 +34,19 @@ class LazyGroup(click.Group):
         return found if isinstance(found, click.Command) else None
 
 
+def options_given(context: click.Context) -> list[str]:
+    """The options of a command that were typed."""
+    typed = ParameterSource.COMMANDLINE
+    return [p.opts[-1] for p in context.command.params if p.name and context.get_parameter_source(p.name) is typed]
+
+
 def require_no_options(context: click.Context) -> None:
     """Refuse an option before a subcommand, which has options of its own and would not hear of it.
 
     Raises:
         UsageError: there is one.
     """
-    given = ParameterSource.COMMANDLINE
-    ignored = [p.opts[-1] for p in context.command.params if p.name and context.get_parameter_source(p.name) is given]
-    if ignored:
+    if ignored := options_given(context):
         raise UsageError(
             f"{ignored[0]} stands before '{context.invoked_subcommand}', which has options of its own",
             next_command=f"{context.info_name} {context.invoked_subcommand} --help",

@@ -18,17 +18,18 @@ import click
 from patchstack import __version__
 from patchstack.cli import options
 from patchstack.cli.apply import run
-from patchstack.cli.group import LazyGroup, require_no_options
+from patchstack.cli.group import LazyGroup, options_given, require_no_options
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.report import as_json, lines
 from patchstack.cli.request import Request
+from patchstack.cli.sections import SectionedGroup
 from patchstack.errors import ExitCode, PatchstackError, TreeError, UsageError
 from patchstack.tree.git.process import GitCommandError
 
 _INTERRUPTED = 130  # what a shell reports for Ctrl-C
 
 
-class Subcommands(LazyGroup):
+class Subcommands(LazyGroup, SectionedGroup):
     """The subcommands of ``apply-stack``, a module each."""
 
     lazy: ClassVar[Mapping[str, str]] = {
@@ -43,7 +44,26 @@ class Subcommands(LazyGroup):
     }
 
 
-@click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+_SECTIONS = {
+    "What to apply": ("--series", "--only", "--replace"),
+    "Where": ("--onto", "--repo", "--reference", "--branch", "--checkout"),
+    "How": ("--dry-run", "--check", "--resolve", "--force", "--no-tree-code"),
+    "What to print and quote": ("--explain", "--json", "--format-patch", "--results", "--bench"),
+    "Else": (),
+}
+_EXAMPLES = {
+    "apply-stack --onto main --dry-run": "what would happen in this checkout",
+    "apply-stack --onto main --series ../mine": "move stack/mine to the commits of a series of yours",
+}
+
+
+@click.group(
+    cls=Subcommands,
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.option("--onto", metavar="REF", help="Commit to build on; a local branch wins over other names.")
 @options.repo
 @options.reference
@@ -94,6 +114,8 @@ def command(
         require_no_options(context)
         return
     if onto is None:
+        if not options_given(context):
+            _say_what_it_would_do()
         raise click.MissingParameter(ctx=context, param_hint="'--onto'", param_type="option")
     request = Request(
         onto,
@@ -124,6 +146,17 @@ def command(
     sys.exit(int(report.exit_code))
 
 
+def _say_what_it_would_do() -> None:
+    """In a checkout with a ``main``, end with the plan for it; nothing is written."""
+    try:
+        report = run(Request("main", dry_run=True))
+    except PatchstackError:
+        return  # not in such a checkout: what is missing is said instead
+    print_lines(map(coloured, lines(report, explain=False)))
+    print_lines(["next: apply-stack --onto main", "all options: apply-stack --help"])
+    sys.exit(int(report.exit_code))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the console script."""
     wants_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
@@ -137,11 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PatchstackError as error:
         *others, last = error.each()
         for other in others:
-            _say(str(other))
-        _complain(str(last), error.as_json(), error.exit_code, as_json=wants_json)
+            _say(other.told())
+        _complain(last.told(), error.as_json(), error.exit_code, as_json=wants_json)
     except GitCommandError as error:
         unusable = TreeError("a git command failed", found=str(error), next_command="git fsck")
-        _complain(str(unusable), unusable.as_json(), unusable.exit_code, as_json=wants_json)
+        _complain(unusable.told(), unusable.as_json(), unusable.exit_code, as_json=wants_json)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -149,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         problem = UsageError(
             error.format_message(), next_command=f"{context.command_path if context else 'apply-stack'} --help"
         )
-        _complain(str(problem), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
+        _complain(problem.told(), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
     except (KeyboardInterrupt, click.Abort):
         problem_text = "interrupted; the branch is as it was or complete"
         _complain(problem_text, {"problem": problem_text}, _INTERRUPTED, as_json=wants_json)

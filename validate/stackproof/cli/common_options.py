@@ -25,7 +25,11 @@ _OPTIONS = (
     click.option("--junit", metavar="FILE", help="Write the report as JUnit XML."),
     click.option("--html", metavar="FILE", help="Write the report as one self-contained HTML file."),
     click.option(
-        "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 2, show_default=True, help="Processes at once."
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=os.cpu_count() or 2,
+        show_default="one a processor",
+        help="Processes at once.",
     ),
     options.tree_code,
     click.option("--dry-run", is_flag=True, help="Print the commands that gates would run, and end."),

@@ -14,6 +14,7 @@ import click
 from patchstack import __version__
 from patchstack.cache import cache_dir
 from patchstack.cli.group import require_no_options
+from patchstack.cli.sections import SectionedGroup
 from patchstack.errors import PatchstackError
 from patchstack.tree.git.process import GitCommandError
 from stackproof.cli import prove
@@ -32,7 +33,34 @@ from stackproof.runner.report_file import write_report_file
 _OF_BENCH = {one.name for one in options_of(GATES) if one.gates == (BENCH,)}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+_SECTIONS = {
+    "What to judge": ("--repo", "--reference", "--series", "--base", "--head", "--each-commit"),
+    "Which gates": ("--only", "--require", "--list"),
+    "Parts and options of gates": (),
+    "What to print and write": (
+        "--verbose",
+        "--github",
+        "--json",
+        "--junit",
+        "--html",
+        "--dry-run",
+        "--print-workflow",
+    ),
+    "Else": ("--jobs", "--no-tree-code", "--version", "--help"),
+}
+_EXAMPLES = {
+    "validate-stack --each-commit --html report.html": "every gate on every commit, and a page to read",
+    "validate-stack --only fc-window --base A --head B": "one gate, on any range of a PyTorch tree",
+}
+
+
+@click.group(
+    cls=SectionedGroup,
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @common_options
 @click.option("--only", metavar="GATE,..", help="Run these gates only.")
 @with_options(options_of(GATES), hidden=_OF_BENCH)
@@ -87,8 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=None if arguments is None else list(arguments), prog_name="validate-stack", standalone_mode=False
         )
     except (PatchstackError, GitCommandError) as error:
-        for one in error.each() if isinstance(error, PatchstackError) else (error,):
-            click.echo(f"validate-stack: {' '.join(str(one).split())}", err=True)
+        told = [one.told() for one in error.each()] if isinstance(error, PatchstackError) else [str(error)]
+        for text in told:
+            click.echo(f"validate-stack: {' '.join(text.split())}", err=True)
         sys.exit(prove.EXIT_USAGE)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
