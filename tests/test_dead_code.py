@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What unittest and ast call by name.
 _CALLED_FROM_OUTSIDE = re.compile(
-    r"add(Success|Failure|Error|Skip|ExpectedFailure|UnexpectedSuccess|SubTest)|visit_\w+"
+    r"add(Success|Failure|Error|Skip|ExpectedFailure|UnexpectedSuccess|SubTest)|visit_\w+|format_options"
 )
 # What the tests' own tables are compared with, and what they make sources of.
 _FOR_TESTS = {"SERIES_RULE_NAMES", "of_text"}

@@ -32,7 +32,7 @@ from stackproof.gates.bench.speed import Measured, speed_markdown
 from stackproof.gates.bench.timing import Clock, clock_for
 from stackproof.ops.grid_sampler.bench.passes import Kernels, case_of, scheme_of
 from stackproof.ops.grid_sampler.bench.rows import LAYOUTS, Row, all_rows
-from stackproof.ops.grid_sampler.fast.division import choose, divisions
+from stackproof.ops.grid_sampler.fast.division import FEW_CHANNELS, choose, divisions
 from stackproof.ops.grid_sampler.fast.launches import Planner
 from stackproof.ops.grid_sampler.fast.passes import pass_of
 
@@ -104,7 +104,7 @@ def crossover(clock: Clock, kernels: dict[str, Kernels], row: Row) -> Crossover:
     scheme = scheme_of(below.library, row)
     assert scheme is not None
     times = {BEFORE: clock.measure(scheme.prepare(below, row, case), 5).median}
-    for division in divisions(case.mode.interpolation, case.input.dtype):
+    for division in divisions() if case.mode.interpolation in FEW_CHANNELS else ():
         if division.staged:
             plan = planner.plan(case.tensors, case.mode, division)
             times[division.label] = clock.measure(pass_of(stack.library, plan), 5).median

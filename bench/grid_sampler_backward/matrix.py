@@ -17,7 +17,7 @@ from torch import Tensor
 from stackproof.ops.grid_sampler.bench.passes import Kernels
 from stackproof.ops.grid_sampler.families.model import params_layout
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
-from stackproof.ops.grid_sampler.fast.division import Division, divisions
+from stackproof.ops.grid_sampler.fast.division import FEW_CHANNELS, Division, divisions
 from stackproof.ops.grid_sampler.fast.launches import Layouts, Planner
 from stackproof.ops.grid_sampler.fast.passes import Case, pass_of
 from stackproof.ops.grid_sampler.modes import Sampler
@@ -99,7 +99,7 @@ def runs(stack: Kernels, case: Case) -> Iterator[tuple[str, tuple[Tensor, Tensor
     """Both gradients by each division of the work."""
     planners: list[tuple[str, Planner, Division]] = []
     layouts = _layouts(stack)
-    for division in divisions(case.mode.interpolation, case.input.dtype):
+    for division in divisions() if case.mode.interpolation in FEW_CHANNELS else ():
         if division.staged or case.grad_output.stride(1) == 1:
             planners.append((division.label, Planner(layouts), division))
     if planners:  # contiguous nearest in float is left to the tree's kernels

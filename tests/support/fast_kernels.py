@@ -17,7 +17,7 @@ from stackproof.ops.sources import OpSource
 FAST, BELOW = "grid_sampler_fast_backward", "grid_sampler_3d_backward"
 LANES = "aten/src/ATen/native/mps/kernels/GridSamplerLanes.metal"
 _REGISTRATION = re.compile(
-    r"^REGISTER_GRID_(?:SAMPLER_(?:LANES_|NEAREST_)?OPS|GRADIENTS_[23]D)\((\w+).*\);\n", re.MULTILINE
+    r"^REGISTER_GRID_(?:SAMPLER_(?:LANES_DTYPE|OPS)|GRADIENTS_[23]D)\((\w+).*\);\n", re.MULTILINE
 )
 # Of the last line of a macro the backslash before it is left, and the empty line behind it ends the macro.
 _OF_A_MODE = re.compile(r"^  REGISTER_GRID_\w+\((\d, \w+), .*\n", re.MULTILINE)

@@ -16,7 +16,7 @@ from stackproof.engines.metal.struct_layout import StructLayout
 from stackproof.ops.grid_sampler.checks import BOTH, ExpectedGradients
 from stackproof.ops.grid_sampler.families.lanes import has_lanes
 from stackproof.ops.grid_sampler.fast import division
-from stackproof.ops.grid_sampler.fast.division import Division, choose, kernel_names
+from stackproof.ops.grid_sampler.fast.division import Division, choose, images_at_once, kernel_names
 from stackproof.ops.grid_sampler.fast.launches import Plan, Planner, position_stride
 from stackproof.ops.grid_sampler.host import HostBackward
 from stackproof.ops.grid_sampler.modes import SAMPLER_2D, SAMPLER_3D, Interpolation, Mode, Padding
@@ -55,7 +55,7 @@ def tensors(
 
 def planned(values: SamplerTensors, mode: Mode, *, mask: bool = True) -> Plan:
     """The launches of the call, as the host function divides it."""
-    division_of = choose(values, mode, compute_grad_input=mask)
+    division_of = choose(values, mode) if mask else Division(32, staged=values.grad_output.stride(1) != 1)
     assert division_of is not None
     return planner().plan(values, mode, division_of, compute_grad_input=mask)
 
@@ -64,7 +64,7 @@ def test_the_plan_names_exactly_the_kernels_that_the_tree_has() -> None:
     source = fast_kernels.source_of(fast_kernels.FAST)
     assert "grid_sampler_backward_lanes" in fast_kernels.text_of(source)
     names = kernel_names(SAMPLER_2D) | kernel_names(SAMPLER_3D)
-    assert len(names) == 58
+    assert len(names) == 48
     assert has_lanes(names, SAMPLER_2D)
     assert has_lanes(names, SAMPLER_3D)
 
@@ -78,11 +78,11 @@ def test_kernels_of_one_dtype_have_the_planned_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "value"),
     [
-        (r"call\.is_nearest\(\) \? (\d+)", division.FEW_CHANNELS[Interpolation.NEAREST]),
-        (r"is_bicubic \? (\d+)", division.FEW_CHANNELS[Interpolation.BICUBIC]),
-        (r"is_bicubic \? \d+ : (\d+)", division.FEW_CHANNELS[Interpolation.BILINEAR]),
+        (r"is_half_bicubic \? (\d+)", division.FEW_CHANNELS_IN_16_BITS[Interpolation.BICUBIC]),
+        (r"is_half_bicubic \? \d+ : (\d+)", division.FEW_CHANNELS[Interpolation.BILINEAR]),
         (r"return LanesDivision\{channels <= (\d+) \? 8 : 32", division.NARROW_CHANNELS),
         (r"separate_zeros_bytes = int64_t\{1\} << (\d+)", division.SEPARATE_ZEROS_BYTES.bit_length() - 1),
+        (r" scratch_bytes = int64_t\{1\} << (\d+)", division.SCRATCH_BYTES.bit_length() - 1),
         (r"max_launch = int64_t\{1\} << (\d+)", division.THREADS_PER_LAUNCH.bit_length() - 1),
     ],
 )
@@ -95,9 +95,36 @@ def test_channels_and_layout_divide_the_work() -> None:
     assert choose(tensors(13), BILINEAR) == Division(8, staged=True)
     assert choose(tensors(33), BILINEAR) == Division(32, staged=True)
     assert choose(tensors(33).each(channels_last), BILINEAR) == Division(32)
-    assert choose(tensors(5), BICUBIC) == Division(8, staged=True)
-    assert choose(tensors(33), NEAREST) is None
-    assert choose(tensors(33).each(torch.Tensor.half), NEAREST) == Division(32, staged=True)
+    assert choose(tensors(12), BICUBIC) is None
+    assert choose(tensors(13), BICUBIC) == Division(8, staged=True)
+    assert choose(tensors(4).each(torch.Tensor.half), BICUBIC) is None
+    assert choose(tensors(5).each(torch.Tensor.half), BICUBIC) == Division(8, staged=True)
+
+
+def test_nearest_is_left_to_the_kernels_of_the_tree() -> None:
+    assert choose(tensors(100), NEAREST) is None
+    assert choose(tensors(100).each(torch.Tensor.half).each(channels_last), NEAREST) is None
+
+
+def test_images_are_worked_on_in_groups_of_about_one_size_that_fit_the_scratch_memory() -> None:
+    assert [images_at_once(16, size, 100) for size in (1, 25, 30, 51, 101, 0)] == [16, 4, 3, 1, 1, 16]
+    assert images_at_once(5, 25, 100) == 3
+    values = tensors(40, (9, 20), images=5)
+    image = 2 * 4 * 40 * 180
+    plan = planner().plan(values, BILINEAR, Division(32, staged=True))
+    assert plan.scratch == 5 * image
+    grouped = Planner(planner().layouts, scratch_bytes=3 * image).plan(values, BILINEAR, Division(32, staged=True))
+    assert grouped.scratch == 3 * image
+    assert [launch.threads[1] for launch in grouped.launches] == [3, 3, 3, 2, 2, 2]
+    uneven = SamplerTensors(torch.randn(5, 40, 9, 21)[..., :20], channels_last(values.input), values.grid)
+    assert planner().plan(uneven, BILINEAR, Division(32, staged=True)).scratch == 5 * image
+    assert planner().plan(values, BILINEAR, Division(32), compute_grad_input=False).scratch == 5 * image // 2
+
+
+def test_scratch_memory_is_bounded_whatever_the_batch() -> None:
+    meta = torch.empty(1000, 128, 256, 256, device="meta")
+    values = SamplerTensors(meta, meta, torch.empty(1000, 256, 256, 2, device="meta"))
+    assert planner().plan(values, BILINEAR, Division(32, staged=True)).scratch <= 1 << 28
 
 
 def test_an_image_that_32_bits_do_not_reach_is_left_to_the_kernels_of_the_tree() -> None:
@@ -126,10 +153,9 @@ def test_without_grad_input_nothing_is_zeroed_or_transposed_back() -> None:
     assert len(plan.steps) == 2
 
 
-def test_nearest_without_grad_input_is_left_to_the_kernels_of_the_tree() -> None:
-    values = tensors(40).each(torch.Tensor.half)
-    assert choose(values, NEAREST) is not None
-    assert choose(values, NEAREST, compute_grad_input=False) is None
+def test_a_gradient_of_the_grid_alone_is_left_to_the_kernels_of_the_tree() -> None:
+    assert choose(tensors(40), BILINEAR) is not None
+    assert choose(tensors(40), BILINEAR, compute_grad_input=False) is None
 
 
 def test_a_channels_last_input_is_not_transposed() -> None:
@@ -155,16 +181,16 @@ def test_positions_are_evenly_spaced_only_if_rows_follow_each_other() -> None:
 # A fault, and a call that it must show in.
 _FAULTS = {
     "a pixel's sum is lost on the way": (
-        "sum[0][k] = keeps_right ? before[1]",
-        "sum[0][k] = keeps_right ? before[0]",
+        "sum[0] = keeps_right ? before[1]",
+        "sum[0] = keeps_right ? before[0]",
         37,
     ),
     "half of the lanes are not summed": ("kept += simd_shuffle_xor(is_upper ? x : y, LANES / 2);", "", 37),
-    "channels beyond the last are read": ("} else if (is_inside && has(k)) {", "} else if (is_inside) {", 37),
+    "grad_output of another position is taken": ("staged[c * pitch + i]", "staged[c * pitch]", 37),
     "sums are not zeroed while the input is transposed": ("if (params.zeroes_sums) {", "if (false) {", 37),
     "a transposed tile is read askew": (
-        "channels_last[at] = tile[c * pitch + p];",
-        "channels_last[at] = tile[c * pitch + p + 1];",
+        "transposed[at] = static_cast<U>(tile[r * pitch + c]);",
+        "transposed[at] = static_cast<U>(tile[r * pitch + c + 1]);",
         37,
     ),
 }

@@ -24,8 +24,8 @@ from stackproof.ops.grid_sampler.families.model import BackwardFamily
 from stackproof.ops.grid_sampler.families.parameters import parameter_values
 from stackproof.ops.grid_sampler.families.series import SeriesBackward, backward_params, kernel_name
 from stackproof.ops.grid_sampler.families.upstream import UpstreamBackward, backward_kernels, sums_in_float
-from stackproof.ops.grid_sampler.fast.division import SEPARATE_ZEROS_BYTES, Division, choose
-from stackproof.ops.grid_sampler.fast.launches import Planner
+from stackproof.ops.grid_sampler.fast.division import Division, choose
+from stackproof.ops.grid_sampler.fast.launches import Planner, zeroes_apart
 from stackproof.ops.grid_sampler.fast.passes import Case, Library, Pass, Step, bind, pass_of
 from stackproof.ops.grid_sampler.modes import Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
@@ -163,7 +163,7 @@ def _lanes(kernels: Kernels, row: Row, case: Case) -> Pass:
     """The selection looks at sizes, so it has to see those of the row and not those of a smaller stand-in."""
     division = _division(row)
     assert division is not None
-    apart = 4 * case_of(row, "meta").input.numel() >= SEPARATE_ZEROS_BYTES
+    apart = zeroes_apart(case_of(row, "meta").tensors)
     planner = Planner(StructTable(*kernels.headers).layout, zeroes_apart=apart)
     return pass_of(kernels.library, planner.plan(case.tensors, case.mode, division))
 

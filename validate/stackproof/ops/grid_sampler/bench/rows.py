@@ -9,7 +9,9 @@ pixel are what a kernel made for that table alone could lose on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +26,7 @@ ATTENTION_SHAPES = (
 )
 FEW_CHANNELS_SHAPES = ((8, 1, 512, 512), (8, 3, 512, 512), (4, 4, 512, 512), (4, 8, 512, 512), (4, 12, 512, 512))
 SHAPES_3D = ((1, 32, 16, 32, 32), (1, 16, 32, 64, 64), (4, 64, 16, 64, 64), (4, 128, 32, 96, 96))
+TABLE_CHANNELS = (1, 2, 4, 5, 8, 12, 13, 16, 24, 32, 33, 48, 64, 96, 128, 256, 512)
 LAYOUTS = ("contiguous", "input channels_last", "both channels_last")
 PR_GROUP = "PR 179756"
 
@@ -45,7 +48,8 @@ class Row:
         interpolation: name.
         dtype: of all tensors.
         layout: one of ``LAYOUTS``.
-        grid: ``random``, ``affine``, ``flow``, ``one pixel`` or ``attention``.
+        grid: ``random`` (normal), ``uniform`` in the image, ``affine``, ``shear``, ``rotation``, ``zoom in``, ``zoom
+            out``, ``identity``, ``flow``, ``one pixel`` or ``attention``.
     """
 
     group: str
@@ -120,9 +124,17 @@ def make_grid(kind: str, images: int, output: Sequence[int], device: str, noise:
     if kind == "attention":
         centers = torch.rand((images, output[0], 1, 2), device=device) * 2 - 1
         return centers + 0.1 * noise(size, device=device)
+    if kind == "uniform":
+        return torch.rand(size, device=device) * 2 - 1
     theta = torch.eye(dimensions, dimensions + 1)
     if kind == "affine":
         theta[0, 1], theta[1, 0], theta[0, -1], theta[1, -1] = 0.1, -0.1, 0.02, 0.01
+    if kind == "shear":
+        theta[0, 1] = 0.05
+    if kind == "rotation":
+        theta[0, 1], theta[1, 0] = -0.3, 0.3
+    if kind.startswith("zoom"):
+        theta *= {"zoom in": 0.5, "zoom out": 2.0}[kind]
     theta = theta.to(device).expand(images, dimensions, dimensions + 1)
     grid = torch.nn.functional.affine_grid(theta, [images, 1, *output], align_corners=True)
     return grid + 0.5 / output[-1] * noise(size, device=device) if kind == "flow" else grid
@@ -202,6 +214,53 @@ def rows_3d() -> list[Row]:
 def all_rows() -> list[Row]:
     """The whole table."""
     return pr_rows() + other_rows()
+
+
+def wide_rows() -> list[Row]:
+    """The table of the fast backward: grids of every kind, all layouts and dtypes, 1 to 512 channels."""
+    float32, float16, bfloat16 = torch.float32, torch.float16, torch.bfloat16
+    both = (LAYOUTS[0], LAYOUTS[2])
+    small, narrow, medium, large = PR_SHAPES
+    rows = [*pr_rows(), *(replace(row, grid="uniform", group="PR 179756, uniform") for row in pr_rows())]
+
+    def add(group: str, interpolation: str, *choices: Sequence[Any]) -> None:
+        for shape, dtype, layout, grid in product(*choices):
+            rows.append(_row(group, shape, interpolation, dtype, layout, grid))
+
+    grids = ("affine", "shear", "rotation", "identity", "zoom in", "zoom out", "flow")
+    add("bilinear by grid", "bilinear", (medium, large), _DTYPES, LAYOUTS, ("uniform", *grids))
+    add("bilinear by grid", "bilinear", (medium, large), (bfloat16,), LAYOUTS, ("uniform", "shear"))
+    add("bicubic by grid", "bicubic", (medium, large), _DTYPES, LAYOUTS, ("shear", "rotation", "identity", "flow"))
+    for interpolation in _SMOOTH:
+        add(
+            f"small, {interpolation}",
+            interpolation,
+            (small, narrow),
+            _DTYPES,
+            LAYOUTS,
+            ("shear", "identity", "zoom out"),
+        )
+        add("one pixel", interpolation, PR_SHAPES, _DTYPES, LAYOUTS[:1], ("one pixel",))
+        sizes = tuple((4, channels, 128, 128) for channels in TABLE_CHANNELS)
+        add(f"channels, {interpolation}", interpolation, sizes, (float32,), both, ("uniform", "shear"))
+    add(
+        "channels, bilinear",
+        "bilinear",
+        tuple((4, n, 128, 128) for n in TABLE_CHANNELS),
+        (float16,),
+        both[:1],
+        ("shear",),
+    )
+    add("3D", "bilinear", SHAPES_3D, _DTYPES, both, ("uniform", "shear", "identity"))
+    add("3D", "bilinear", SHAPES_3D[2:3], (bfloat16,), both, ("uniform", "shear"))
+    add("nearest", "nearest", (medium, large), _DTYPES, both, ("uniform", "identity"))
+    rows += [
+        Row("deformable attention", shape, output, "bilinear", dtype, layout, "attention")
+        for shape, output in ATTENTION_SHAPES
+        for dtype in (float32, float16, bfloat16)
+        for layout in both
+    ]
+    return rows
 
 
 def quick_rows() -> list[Row]:

@@ -17,11 +17,16 @@ from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
 # Calls with up to so many channels are not taken: lanes over channels lose on smooth grids, where neighboring threads
 # read from and add to neighboring addresses in contiguous memory too.
-FEW_CHANNELS = {Interpolation.BILINEAR: 12, Interpolation.NEAREST: 32, Interpolation.BICUBIC: 4}
+# Nearest is never taken: it has no gradient with respect to the grid, and one addition a channel.
+FEW_CHANNELS = {Interpolation.BILINEAR: 12, Interpolation.BICUBIC: 12}
+# In 16 bits a thread per position costs more.
+FEW_CHANNELS_IN_16_BITS = {**FEW_CHANNELS, Interpolation.BICUBIC: 4}
 # Up to so many channels a position has 8 lanes and not 32.
 NARROW_CHANNELS = 32
 # From so many bytes of sums on, zeroing them by a launch of its own is faster than while the input is transposed.
-SEPARATE_ZEROS_BYTES = 1 << 27
+SEPARATE_ZEROS_BYTES = 1 << 26
+# Images are worked on in groups that need at most so much scratch memory; one image may need more.
+SCRATCH_BYTES = 1 << 28
 # Threads of a launch, counted in 32 bits.
 THREADS_PER_LAUNCH = 1 << 30
 
@@ -58,11 +63,9 @@ def choose(tensors: SamplerTensors, mode: Mode, *, compute_grad_input: bool = Tr
     """The division that the host function takes for a call, ``None`` where it leaves it to the tree's own kernels."""
     channels = tensors.input.shape[1]
     staged = tensors.grad_output.stride(1) != 1
-    if channels <= FEW_CHANNELS[mode.interpolation] or not fits_lanes(tensors):
-        return None
-    # In contiguous float, nearest has neither a layout to change nor a sum to round.
-    is_plain = tensors.input.dtype is torch.float32 and staged
-    if mode.interpolation is Interpolation.NEAREST and (is_plain or not compute_grad_input):
+    table = FEW_CHANNELS if tensors.input.dtype is torch.float32 else FEW_CHANNELS_IN_16_BITS
+    few = table.get(mode.interpolation)
+    if few is None or not compute_grad_input or channels <= few or not fits_lanes(tensors):
         return None
     return Division(8 if channels <= NARROW_CHANNELS else 32, staged)
 
@@ -77,22 +80,25 @@ def _fits(tensor: Tensor) -> bool:
     return max(offsets) <= INT32_MAX
 
 
-def divisions(interpolation: Interpolation, dtype: torch.dtype) -> tuple[Division, ...]:
+def divisions() -> tuple[Division, ...]:
     """All that there are kernels for."""
-    is_nearest = interpolation is Interpolation.NEAREST
-    lanes = (32,) if is_nearest else (8, 32)
-    staged = (False,) if is_nearest and dtype is torch.float32 else (False, True)
-    return tuple(Division(count, one) for count in lanes for one in staged)
+    return tuple(Division(lanes, staged) for lanes in (8, 32) for staged in (False, True))
 
 
 def kernel_names(sampler: Sampler) -> frozenset[str]:
     """Of all kernels of one op, those that transpose included."""
     found = {name for dtype in METAL_NAMES for name in _transpose_names(dtype)}
-    for interpolation in sampler.interpolations:
+    for interpolation in FEW_CHANNELS.keys() & set(sampler.interpolations):
         for dtype in METAL_NAMES:
-            for one in divisions(interpolation, dtype):
+            for one in divisions():
                 found.add(one.kernel_name(sampler, interpolation, dtype))
     return frozenset(found)
+
+
+def images_at_once(batch: int, scratch_of_image: int, scratch_bytes: int = SCRATCH_BYTES) -> int:
+    """Images of a group, all of about the same size."""
+    most = max(scratch_bytes // max(scratch_of_image, 1), 1)
+    return -(-batch // -(-batch // most))
 
 
 def transpose_channels(channels: int) -> int:

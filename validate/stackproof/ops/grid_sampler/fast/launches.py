@@ -17,13 +17,15 @@ from torch import Tensor
 
 from stackproof.engines.metal.struct_layout import StructLayout, Value
 from stackproof.ops.grid_sampler.fast.division import (
+    SCRATCH_BYTES,
     SEPARATE_ZEROS_BYTES,
     THREADS_PER_LAUNCH,
     Division,
+    images_at_once,
     transpose_channels,
     transpose_name,
 )
-from stackproof.ops.grid_sampler.modes import Interpolation, Mode, Sampler
+from stackproof.ops.grid_sampler.modes import Mode, Sampler
 from stackproof.ops.grid_sampler.tensors import SamplerTensors
 
 GROUP = 128
@@ -66,13 +68,16 @@ class Plan:
         steps: run in this order.
         grad_input: the result, contiguous, in the input's dtype; ``None`` where it is not asked for.
         grad_grid: the result.
-        sums: what ``grad_input`` is added to; where it is not asked for, what is bound in its place.
+        sums: what ``grad_input`` is added to, of one group of images after the other; where it is not asked for, what
+            is bound in its place.
+        scratch: bytes that the call needs beside its results.
     """
 
     steps: tuple[Launch | Zero, ...]
     grad_input: Tensor | None
     grad_grid: Tensor
     sums: Tensor
+    scratch: int
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -88,11 +93,13 @@ class Planner:
         layouts: of the kernels' parameters.
         threads_per_launch: at most so many threads in a launch, but for one threadgroup's.
         zeroes_apart: the sums are zeroed by a launch of its own; by their size if nothing is said.
+        scratch_bytes: that a group of images may need.
     """
 
     layouts: Layouts
     threads_per_launch: int = THREADS_PER_LAUNCH
     zeroes_apart: bool | None = None
+    scratch_bytes: int = SCRATCH_BYTES
 
     def plan(
         self,
@@ -114,54 +121,56 @@ class Planner:
         """
         if grad_grid is None:
             grad_grid = torch.full(tensors.grid.shape, torch.nan, dtype=tensors.grid.dtype, device=tensors.grid.device)
-        tensors, stride = with_even_rows(tensors)
-        values, dtype = tensors.input, tensors.input.dtype
-        images, channels = values.shape[:2]
-        pixels = values.shape[2:].numel()
+        batch, channels = tensors.input.shape[:2]
+        pixels, positions = tensors.input.shape[2:].numel(), tensors.grid.shape[1:-1].numel()
+        scratch = _scratch_of_image(tensors, compute_grad_input)
+        images = images_at_once(batch, scratch, self.scratch_bytes)
+        dtype, device = tensors.input.dtype, tensors.input.device
         sums = _sums((images, pixels, channels), tensors, compute_grad_input)
-        steps: list[Launch | Zero] = []
-        channels_last = values
-        zeroes = False
-        if mode.interpolation is not Interpolation.NEAREST:
-            last = torch.channels_last if tensors.dims == 2 else torch.channels_last_3d
-            if values.is_contiguous() and not values.is_contiguous(memory_format=last):
-                channels_last = torch.empty((images, pixels, channels), dtype=dtype, device=values.device)
-                zeroes = compute_grad_input and not self._zeroes_apart(values)
-                bound = sums if compute_grad_input else channels_last.view(-1)
-                steps.append(self._transpose("to", dtype, (channels_last, bound, values), tensors, zeroes))
-            else:
-                channels_last = values.contiguous(memory_format=last)
-        if compute_grad_input and not zeroes:
-            steps.insert(0, Zero(sums))
-        params = _params(tensors, mode, compute_grad_input)
-        params["grad_output_strides"] = (*tensors.grad_output.stride()[:-1], stride)
+        grad_input = torch.empty(tensors.input.shape, dtype=dtype, device=device) if compute_grad_input else None
+        copied = _is_copied(tensors)
+        transposed = copied and tensors.input.is_contiguous()
+        last = torch.empty((images, pixels, channels) if transposed else 0, dtype=dtype, device=device)
+        apart = zeroes_apart(tensors, self.scratch_bytes) if self.zeroes_apart is None else self.zeroes_apart
+        zeroes = transposed and compute_grad_input and not apart
         name = division.kernel_name(Sampler(tensors.dims), mode.interpolation, dtype)
-        for first, count in self._parts(tensors.grid.shape[1:-1].numel(), division):
-            packed = self._packed(tensors, params, first)
-            grid = (-(-count // division.tile) * GROUP, images, 1)
-            buffers = (sums, grad_grid, tensors.grad_output, channels_last, tensors.grid, packed)
-            steps.append(Launch(name, buffers, grid, (GROUP, 1, 1)))
-        if not compute_grad_input:
-            return Plan(tuple(steps), None, grad_grid, sums)
-        grad_input = torch.empty(values.shape, dtype=dtype, device=values.device)
-        steps.append(self._transpose("from", dtype, (grad_input, sums), tensors, False))
-        return Plan(tuple(steps), grad_input, grad_grid, sums)
+        steps: list[Launch | Zero] = []
+        for image in range(0, batch, images):
+            some = slice(image, min(image + images, batch))
+            part, stride = with_even_rows(tensors.each(lambda whole, some=some: whole[some]))  # type: ignore[misc]
+            count = part.input.shape[0]
+            part_sums = sums[:count] if compute_grad_input else sums
+            values = part.input
+            if compute_grad_input and not zeroes:
+                steps.append(Zero(part_sums))
+            if transposed:
+                values = last[:count]
+                bound = part_sums if compute_grad_input else values.view(-1)
+                steps.append(self._transpose("to", dtype, (values, bound, part.input), part, zeroes))
+            elif copied:
+                values = values.contiguous(memory_format=_last(tensors))
+            params = _params(part, mode, compute_grad_input)
+            params["grad_output_strides"] = (*part.grad_output.stride()[:-1], stride)
+            for first, positions_of in self._parts(positions, division):
+                packed = self._packed(part, params, first)
+                grid = (-(-positions_of // division.tile) * GROUP, count, 1)
+                buffers = (part_sums, grad_grid[some], part.grad_output, values, part.grid, packed)
+                steps.append(Launch(name, buffers, grid, (GROUP, 1, 1)))
+            if grad_input is not None:
+                steps.append(self._transpose("from", dtype, (grad_input[some], part_sums, part_sums), part, False))
+        return Plan(tuple(steps), grad_input, grad_grid, sums, scratch * images)
 
     def _transpose(
         self, way: str, dtype: torch.dtype, buffers: tuple[Tensor, ...], tensors: SamplerTensors, zeroes: bool
     ) -> Launch:
         images, channels = tensors.input.shape[:2]
         pixels = tensors.input.shape[2:].numel()
-        params: dict[str, Value] = {"channels": channels, "pixels": pixels, "zeroes_sums": zeroes}
-        tile = transpose_channels(channels)
-        threads = (-(-pixels // TRANSPOSE_PIXELS) * TRANSPOSE_GROUP, -(-channels // tile), images)
+        rows, columns = (channels, pixels) if way == "to" else (pixels, channels)
+        params: dict[str, Value] = {"rows": rows, "columns": columns, "zeroes_sums": zeroes}
+        tiles = -(-pixels // TRANSPOSE_PIXELS) * -(-channels // transpose_channels(channels))
         packed = self.layouts("GridSamplerTransposeParams").pack(params)
-        return Launch(transpose_name(way, dtype, channels), (*buffers, packed), threads, (TRANSPOSE_GROUP, 1, 1))
-
-    def _zeroes_apart(self, values: Tensor) -> bool:
-        if self.zeroes_apart is not None:
-            return self.zeroes_apart
-        return 4 * values.numel() >= SEPARATE_ZEROS_BYTES
+        name, group = transpose_name(way, dtype, channels), (TRANSPOSE_GROUP, 1, 1)
+        return Launch(name, (*buffers, packed), (tiles * TRANSPOSE_GROUP, images, 1), group)
 
     def _parts(self, positions: int, division: Division) -> Iterator[tuple[int, int]]:
         """First position and number of positions of each launch."""
@@ -170,8 +179,33 @@ class Planner:
             yield first, min(positions - first, at_once)
 
     def _packed(self, tensors: SamplerTensors, values: dict[str, Value], first: int) -> bytes:
-        layout = self.layouts("GridSamplerLanesParams", tensors.dims + 2, "int32_t")
+        layout = self.layouts("GridSamplerLanesParams", tensors.dims + 2)
         return layout.pack({**values, "first_position": first})
+
+
+def zeroes_apart(tensors: SamplerTensors, scratch_bytes: int = SCRATCH_BYTES) -> bool:
+    """Whether the sums of a group of images are zeroed by a launch of their own, and not while these are transposed."""
+    batch = tensors.input.shape[0]
+    images = images_at_once(batch, _scratch_of_image(tensors, compute_grad_input=True), scratch_bytes)
+    return 4 * images * (tensors.input.numel() // batch) >= SEPARATE_ZEROS_BYTES
+
+
+def _last(tensors: SamplerTensors) -> torch.memory_format:
+    return torch.channels_last if tensors.dims == 2 else torch.channels_last_3d
+
+
+def _is_copied(tensors: SamplerTensors) -> bool:
+    """Whether the kernels need another layout of the input."""
+    return not tensors.input.is_contiguous(memory_format=_last(tensors))
+
+
+def _scratch_of_image(tensors: SamplerTensors, compute_grad_input: bool) -> int:
+    """Bytes: the sums in float, and a copy of what has not the layout that the kernels read."""
+    per_pixel = 4 * compute_grad_input + tensors.input.element_size() * _is_copied(tensors)
+    uneven = position_stride(tensors.grad_output) is None
+    per_position = tensors.grad_output.element_size() if uneven else 0
+    pixels, positions = tensors.input.shape[2:].numel(), tensors.grid.shape[1:-1].numel()
+    return tensors.input.shape[1] * (pixels * per_pixel + positions * per_position)
 
 
 def _sums(size: Sequence[int], tensors: SamplerTensors, compute_grad_input: bool) -> Tensor:

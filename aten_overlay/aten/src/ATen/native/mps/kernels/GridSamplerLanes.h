@@ -5,17 +5,18 @@
 enum class GridSamplerLanesPadding { Zeros, Border, Reflection };
 
 // Arguments of the kernels that compute the gradients of a grid sampler, in the
-// layout that host and kernel share. `idx_type_t` is wide enough for the
-// offsets within an image; sizes and strides count elements.
-template <unsigned N = 4, typename idx_type_t = int32_t>
+// layout that host and kernel share. Sizes and strides count elements; offsets
+// within an image fit 32 bits, which the host function checks.
+template <unsigned N = 4>
 struct GridSamplerLanesParams {
-  ::c10::metal::array<idx_type_t, N> grad_output_sizes;
-  ::c10::metal::array<idx_type_t, N> grad_output_strides;
-  ::c10::metal::array<idx_type_t, N> input_sizes;
-  ::c10::metal::array<idx_type_t, N> grid_strides;
+  ::c10::metal::array<int32_t, N> grad_output_sizes;
+  // NOLINTNEXTLINE(narrow-offset)
+  ::c10::metal::array<int32_t, N> grad_output_strides;
+  ::c10::metal::array<int32_t, N> input_sizes;
+  ::c10::metal::array<int32_t, N> grid_strides;
   // Where the launch begins: one launch counts its threads in 32 bits, so a
   // larger grid takes several.
-  idx_type_t first_position;
+  int32_t first_position;
   // Not template parameters: branches that are the same for all threads cost
   // little, and each parameter would multiply the number of kernels.
   GridSamplerLanesPadding padding_mode;
@@ -23,11 +24,10 @@ struct GridSamplerLanesParams {
   bool compute_grad_input;
 };
 
-// Arguments of the kernels that transpose (batch, channels, pixels) to
-// channels-last memory and back.
+// Arguments of the kernels that transpose an image of rows and columns:
+// channels and pixels, or pixels and channels.
 struct GridSamplerTransposeParams {
-  int32_t channels;
-  // Of one image, whose elements are fewer than 2^31.
-  int32_t pixels; // NOLINT(narrow-offset)
+  int32_t rows;
+  int32_t columns;
   bool zeroes_sums;
 };

@@ -10,7 +10,6 @@
 #include <ATen/Functions.h>
 #else
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #endif
 
 namespace at::native::mps {
@@ -30,12 +29,8 @@ struct LanesCall {
   bool align_corners;
   bool compute_grad_input;
 
-  bool is_nearest() const {
-    return interpolation_mode == GridSamplerInterpolation::Nearest;
-  }
-
   const char* interpolation() const {
-    return is_nearest() ? "nearest" : interpolation_mode == GridSamplerInterpolation::Bicubic ? "bicubic" : "bilinear";
+    return interpolation_mode == GridSamplerInterpolation::Bicubic ? "bicubic" : "bilinear";
   }
 };
 
@@ -80,21 +75,19 @@ bool are_supported(const Tensor& grad_output, const Tensor& input, const Tensor&
       images_fit_32_bits(grad_output) && images_fit_32_bits(input) && images_fit_32_bits(grid);
 }
 
-// By layout, channels and interpolation, since the grid's contents are not known here. The thresholds are crossovers
-// measured on an NVIDIA H200, which has 32 lanes too; Apple GPUs may have others.
+// By channels and interpolation, since the grid's contents are not known here. The thresholds are crossovers measured
+// on an NVIDIA H200, which has 32 lanes too; Apple GPUs may have others. Nearest has little to gain, with one addition
+// per channel, and a gradient of the grid alone has none: it is not worth a change of layout.
 std::optional<LanesDivision> division_of(const LanesCall& call, const Tensor& grad_output, const Tensor& input) {
-  const bool is_bicubic = call.interpolation_mode == GridSamplerInterpolation::Bicubic;
-  const int64_t few_channels = call.is_nearest() ? 32 : is_bicubic ? 4 : 12;
+  const bool is_half_bicubic =
+      call.interpolation_mode == GridSamplerInterpolation::Bicubic && input.scalar_type() != kFloat;
+  const int64_t few_channels = is_half_bicubic ? 4 : 12;
   const auto channels = input.size(1);
-  const bool is_staged = grad_output.stride(1) != 1;
-  // In contiguous float, nearest has neither a layout to change nor a sum to round.
-  const bool is_plain = call.is_nearest() && is_staged && input.scalar_type() == kFloat;
-  // Nearest has no gradient with respect to the grid.
-  const bool is_zero = call.is_nearest() && !call.compute_grad_input;
-  if (channels <= few_channels || is_plain || is_zero) {
+  if (call.interpolation_mode == GridSamplerInterpolation::Nearest || !call.compute_grad_input ||
+      channels <= few_channels) {
     return std::nullopt;
   }
-  return LanesDivision{channels <= 32 ? 8 : 32, is_staged};
+  return LanesDivision{channels <= 32 ? 8 : 32, grad_output.stride(1) != 1};
 }
 
 // The distance from one position of grad_output to the next, if it is the same from row to row. Axes of size 1 have no
@@ -139,22 +132,29 @@ void run_kernel(const std::string& kernel,
   });
 }
 
-// Transposes an input, or its gradient; the tensors are those that the kernel takes.
-void transpose_input(const char* direction, const Tensor& input, TensorList tensors, bool zeroes_sums) {
+// Transposes some images of an input ("to"), or of its gradient ("from"). The kernel wants a buffer for `sums` in any
+// case; they are of the same size as what is transposed.
+void transpose_input(const char* direction,
+                     const Tensor& transposed,
+                     const Tensor& sums,
+                     const Tensor& images,
+                     const Tensor& input,
+                     bool zeroes_sums) {
   constexpr int64_t group_size = 256;
   constexpr int64_t tile_pixels = 64;
   const auto channels = input.size(1);
   const auto pixels = input.numel() / (input.size(0) * channels);
   const int64_t tile_channels = channels <= 16 ? 16 : 32; // the tile that wastes the least
+  const bool is_to = direction == std::string_view("to");
   GridSamplerTransposeParams params{};
-  params.channels = static_cast<int32_t>(channels);
-  params.pixels = static_cast<int32_t>(pixels);
+  params.rows = static_cast<int32_t>(is_to ? channels : pixels);
+  params.columns = static_cast<int32_t>(is_to ? pixels : channels);
   params.zeroes_sums = zeroes_sums;
   const auto kernel =
       fmt::format("grid_sampler_{}_channels_last_{}_{}", direction, scalarToMetalTypeString(input), tile_channels);
-  const auto threads =
-      MTLSizeMake(at::ceil_div(pixels, tile_pixels) * group_size, at::ceil_div(channels, tile_channels), input.size(0));
-  run_kernel(kernel, tensors, params, threads, group_size);
+  const auto tiles = at::ceil_div(pixels, tile_pixels) * at::ceil_div(channels, tile_channels);
+  const auto threads = MTLSizeMake(tiles * group_size, images.size(0), 1);
+  run_kernel(kernel, {transposed, sums, images}, params, threads, group_size);
 }
 
 // Sizes or strides, as the kernels take them.
@@ -166,6 +166,14 @@ c10::metal::array<int32_t, N> dims_of(IntArrayRef values) {
   return dims;
 }
 
+// How many images are worked on at a time, so that scratch memory does not grow with the batch; one image may need more
+// than that. Groups are of about the same size.
+int64_t images_at_once(int64_t batch, int64_t scratch_bytes_of_image) {
+  constexpr int64_t scratch_bytes = int64_t{1} << 28;
+  const auto most = std::max(scratch_bytes / std::max<int64_t>(scratch_bytes_of_image, 1), int64_t{1});
+  return at::ceil_div(batch, at::ceil_div(batch, most));
+}
+
 // N is the number of dimensions of input.
 template <unsigned N>
 std::tuple<Tensor, Tensor> gradients_of(const LanesCall& call,
@@ -174,64 +182,81 @@ std::tuple<Tensor, Tensor> gradients_of(const LanesCall& call,
                                         const Tensor& input,
                                         const Tensor& grid) {
   // From so many sums on, zeroing them by a launch of its own is faster than while the input is transposed.
-  constexpr int64_t separate_zeros_bytes = int64_t{1} << 27;
+  constexpr int64_t separate_zeros_bytes = int64_t{1} << 26;
   constexpr auto channels_last = N == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  constexpr int64_t group_size = 128;
+  // A launch counts its threads in 32 bits, so a larger grid takes several.
+  constexpr int64_t max_launch = int64_t{1} << 30;
+  const int64_t at_once = max_launch / group_size * division.tile();
   const auto batch = input.size(0);
-  const bool is_transposed = !call.is_nearest() && input.is_contiguous() && !input.is_contiguous(channels_last);
-  const bool zeroes_sums =
-      is_transposed && call.compute_grad_input && input.numel() * int64_t{sizeof(float)} < separate_zeros_bytes;
-  Tensor sums;
-  if (call.compute_grad_input) {
-    const std::array<int64_t, 3> sizes{batch, input.numel() / (batch * input.size(1)), input.size(1)};
-    const auto options = input.options().dtype(kFloat);
-    sums = zeroes_sums ? at::empty(sizes, options) : at::zeros(sizes, options);
-  }
-  Tensor values = input;
-  if (is_transposed) {
-    values = at::empty(input.sizes(), input.options(), channels_last);
-    transpose_input("to", input, {values, zeroes_sums ? sums : values, input}, zeroes_sums);
-  } else if (!call.is_nearest()) {
-    values = input.contiguous(channels_last);
-  }
-
+  const auto channels = input.size(1);
+  const auto pixels = input.numel() / (batch * channels);
+  const auto positions = grid.numel() / (batch * grid.size(-1));
+  const bool is_copied = !input.is_contiguous(channels_last);
+  const bool is_transposed = is_copied && input.is_contiguous();
   const auto position_stride = position_stride_of(grad_output);
-  const Tensor grads = position_stride ? grad_output : grad_output.contiguous();
-  GridSamplerLanesParams<N> params{};
-  params.grad_output_sizes = dims_of<N>(grads.sizes());
-  params.grad_output_strides = dims_of<N>(grads.strides());
-  params.grad_output_strides[N - 1] = static_cast<int32_t>(position_stride.value_or(1));
-  params.input_sizes = dims_of<N>(values.sizes());
-  params.grid_strides = dims_of<N>(grid.strides());
-  params.padding_mode = call.padding_mode;
-  params.align_corners = call.align_corners;
-  params.compute_grad_input = call.compute_grad_input;
+  const int64_t scratch = channels *
+      (pixels * ((call.compute_grad_input ? int64_t{sizeof(float)} : 0) + (is_copied ? input.element_size() : 0)) +
+       (position_stride ? 0 : positions * grad_output.element_size()));
+  const auto images = images_at_once(batch, scratch);
+  const bool zeroes_sums = is_transposed && call.compute_grad_input &&
+      images * channels * pixels * int64_t{sizeof(float)} < separate_zeros_bytes;
+
+  Tensor grad_input = call.compute_grad_input ? at::empty(input.sizes(), input.options()) : Tensor();
+  Tensor grad_grid = at::empty(grid.sizes(), grid.options());
+  // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
+  const Tensor all_sums = call.compute_grad_input
+      ? at::empty({images, pixels, channels}, input.options().dtype(kFloat))
+      : grad_grid.view({batch, -1});
+  DimVector image_sizes(input.sizes());
+  image_sizes[0] = images;
+  const Tensor all_values = is_transposed ? at::empty(image_sizes, input.options(), channels_last) : Tensor();
   const auto kernel = fmt::format("grid_sampler_{}d_backward_lanes_{}_{}_{}{}",
                                   N - 2,
                                   call.interpolation(),
                                   scalarToMetalTypeString(input),
                                   division.lanes,
                                   division.is_staged ? "_staged" : "");
-  constexpr int64_t group_size = 128;
-  // A launch counts its threads in 32 bits, so a larger grid takes several.
-  constexpr int64_t max_launch = int64_t{1} << 30;
-  const int64_t at_once = max_launch / group_size * division.tile();
-  const auto positions = grid.numel() / (batch * grid.size(-1));
-  Tensor grad_grid = at::empty(grid.sizes(), grid.options());
-  // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
-  const Tensor& sums_slot = sums.defined() ? sums : grad_grid;
-  for (int64_t first = 0; first < positions; first += at_once) {
-    params.first_position = static_cast<int32_t>(first);
-    const auto groups = at::ceil_div(std::min(positions - first, at_once), division.tile());
-    run_kernel(kernel,
-               {sums_slot, grad_grid, grads, values, grid},
-               params,
-               MTLSizeMake(groups * group_size, batch, 1),
-               group_size);
-  }
-  Tensor grad_input;
-  if (call.compute_grad_input) {
-    grad_input = at::empty(input.sizes(), input.options());
-    transpose_input("from", input, {grad_input, sums}, false);
+  for (int64_t image = 0; image < batch; image += images) {
+    const auto count = std::min(images, batch - image);
+    const auto sums = all_sums.narrow(0, 0, count);
+    if (call.compute_grad_input && !zeroes_sums) {
+      sums.zero_();
+    }
+    Tensor values = input.narrow(0, image, count);
+    if (is_transposed) {
+      const auto last = all_values.narrow(0, 0, count);
+      transpose_input("to", last, zeroes_sums ? sums : last, values, input, zeroes_sums);
+      values = last;
+    } else if (is_copied) {
+      values = values.contiguous(channels_last);
+    }
+    Tensor grads = grad_output.narrow(0, image, count);
+    if (!position_stride) {
+      grads = grads.contiguous();
+    }
+    const auto coords = grid.narrow(0, image, count);
+    GridSamplerLanesParams<N> params{};
+    params.grad_output_sizes = dims_of<N>(grads.sizes());
+    params.grad_output_strides = dims_of<N>(grads.strides());
+    params.grad_output_strides[N - 1] = static_cast<int32_t>(position_stride.value_or(1));
+    params.input_sizes = dims_of<N>(values.sizes());
+    params.grid_strides = dims_of<N>(coords.strides());
+    params.padding_mode = call.padding_mode;
+    params.align_corners = call.align_corners;
+    params.compute_grad_input = call.compute_grad_input;
+    for (int64_t first = 0; first < positions; first += at_once) {
+      params.first_position = static_cast<int32_t>(first);
+      const auto groups = at::ceil_div(std::min(positions - first, at_once), division.tile());
+      run_kernel(kernel,
+                 {sums, grad_grid.narrow(0, image, count), grads, values, coords},
+                 params,
+                 MTLSizeMake(groups * group_size, count, 1),
+                 group_size);
+    }
+    if (call.compute_grad_input) {
+      transpose_input("from", grad_input.narrow(0, image, count), sums, sums, input, false);
+    }
   }
   return std::make_tuple(std::move(grad_input), std::move(grad_grid));
 }
