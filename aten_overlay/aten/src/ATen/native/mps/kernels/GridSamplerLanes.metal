@@ -3,9 +3,8 @@
 // read from and add to neighboring addresses, wherever the sample lies.
 //
 // An input of another layout is transposed first and the sums of grad_input
-// after; grad_output is transposed in threadgroup memory as it is read. The
-// sums are in float whatever T is, and rounded once. No simdgroup function is
-// behind a condition that may differ within a simdgroup.
+// after; grad_output is transposed in threadgroup memory as it is read. Sums are
+// in float, rounded once. Simdgroup functions are called by whole simdgroups.
 #include <ATen/native/mps/kernels/GridSamplerLanes.h>
 #include <ATen/native/mps/kernels/GridSamplerWindow.h>
 #include <c10/metal/atomic.h>
@@ -14,7 +13,6 @@
 
 using namespace metal;
 using namespace c10::metal;
-
 constant constexpr int32_t GRID_GROUP_SIZE = 128; // threads of a threadgroup
 
 template <template <typename> class Interp>
@@ -42,7 +40,6 @@ template <int32_t D, int32_t N>
 struct GridCell {
   GridTaps<N> rows;
   GridTaps<N> columns;
-
   static GridCell make(thread const GridTaps<N>* taps) {
     return {taps[0], taps[1]};
   }
@@ -164,15 +161,18 @@ struct GridWalk<2, 2, Image> {
     sum[1] += right * upper * grad;
     sum[2] += left * lower * grad;
     sum[3] += right * lower * grad;
-    slopes[0] = grad *
-        (upper * (value[1] - value[0]) + lower * (value[3] - value[2]));
+    slopes[0] =
+        grad * (upper * (value[1] - value[0]) + lower * (value[3] - value[2]));
     slopes[1] =
         grad * (left * (value[2] - value[0]) + right * (value[3] - value[1]));
   }
 
  private:
   static int32_t pixel_at(
-      thread const Image& image, int32_t x, int32_t y, int32_t corner) {
+      thread const Image& image,
+      int32_t x,
+      int32_t y,
+      int32_t corner) {
     x += corner & 1;
     y += corner / 2;
     const bool is_inside =
@@ -181,8 +181,7 @@ struct GridWalk<2, 2, Image> {
   }
 
   // Adds the pixels to grad_input, but for those that the next cell has too.
-  void flush(thread const Image& image, thread const bool* keeps)
-      const thread {
+  void flush(thread const Image& image, thread const bool* keeps) const thread {
 #pragma unroll
     for (int32_t corner = 0; corner < 4; ++corner) {
       const bool is_kept = keeps[corner & 1] || keeps[2 + corner / 2];
@@ -570,8 +569,9 @@ grid_sampler_transpose(
 
 // Tiles of 64 pixels and as many channels as waste the least.
 #define REGISTER_GRID_SAMPLER_TRANSPOSE(way, X, T, From, To, ROWS, COLUMNS) \
-  template [[host_name("grid_sampler_" way "_channels_last_" #T X)]]        \
-  kernel void grid_sampler_transpose<From, To, ROWS, COLUMNS>(              \
+  template[                                                                 \
+      [host_name("grid_sampler_" way "_channels_last_" #T X)]] kernel void  \
+  grid_sampler_transpose<From, To, ROWS, COLUMNS>(                          \
       device To * transposed [[buffer(0)]],                                 \
       device float* sums [[buffer(1)]],                                     \
       const device From* images [[buffer(2)]],                              \

@@ -205,9 +205,8 @@ std::tuple<Tensor, Tensor> gradients_of(const LanesCall& call,
   Tensor grad_input = call.compute_grad_input ? at::empty(input.sizes(), input.options()) : Tensor();
   Tensor grad_grid = at::empty(grid.sizes(), grid.options());
   // Metal wants a buffer in every slot, also in one that the kernel leaves alone.
-  const Tensor all_sums = call.compute_grad_input
-      ? at::empty({images, pixels, channels}, input.options().dtype(kFloat))
-      : grad_grid.view({batch, -1});
+  const Tensor all_sums = call.compute_grad_input ? at::empty({images, pixels, channels}, input.options().dtype(kFloat))
+                                                  : grad_grid.view({batch, -1});
   DimVector image_sizes(input.sizes());
   image_sizes[0] = images;
   const Tensor all_values = is_transposed ? at::empty(image_sizes, input.options(), channels_last) : Tensor();
