@@ -3,8 +3,8 @@
 // read from and add to neighboring addresses, wherever the sample lies.
 //
 // An input of another layout is transposed first and the sums of grad_input
-// after; grad_output is transposed in threadgroup memory as it is read. Sums are
-// in float, rounded once. Simdgroup functions are called by whole simdgroups.
+// after; grad_output is transposed in threadgroup memory as it is read. Sums
+// are in float, rounded once. Whole simdgroups call simdgroup functions.
 #include <ATen/native/mps/kernels/GridSamplerLanes.h>
 #include <ATen/native/mps/kernels/GridSamplerWindow.h>
 #include <c10/metal/atomic.h>
