@@ -186,7 +186,7 @@ _FAULTS = {
         37,
     ),
     "half of the lanes are not summed": ("kept += simd_shuffle_xor(is_upper ? x : y, LANES / 2);", "", 37),
-    "grad_output of another position is taken": ("staged[c * pitch + i]", "staged[c * pitch]", 37),
+    "grad_output of another position is taken": ("staged[row * pitch + i]", "staged[row * pitch]", 37),
     "sums are not zeroed while the input is transposed": ("if (params.zeroes_sums) {", "if (false) {", 37),
     "a transposed tile is read askew": (
         "transposed[at] = static_cast<U>(tile[r * pitch + c]);",

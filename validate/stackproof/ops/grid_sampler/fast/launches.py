@@ -179,7 +179,7 @@ class Planner:
             yield first, min(positions - first, at_once)
 
     def _packed(self, tensors: SamplerTensors, values: dict[str, Value], first: int) -> bytes:
-        layout = self.layouts("GridSamplerLanesParams", tensors.dims + 2)
+        layout = self.layouts("GridSamplerLanesParams", tensors.dims + 2, "int32_t")
         return layout.pack({**values, "first_position": first})
 
 

@@ -5,18 +5,17 @@
 enum class GridSamplerLanesPadding { Zeros, Border, Reflection };
 
 // Arguments of the kernels that compute the gradients of a grid sampler, in the
-// layout that host and kernel share. Sizes and strides count elements; offsets
-// within an image fit 32 bits, which the host function checks.
-template <unsigned N = 4>
+// layout that host and kernel share. `idx_type_t` is wide enough for the
+// offsets within an image; sizes and strides count elements.
+template <unsigned N = 4, typename idx_type_t = int32_t>
 struct GridSamplerLanesParams {
-  ::c10::metal::array<int32_t, N> grad_output_sizes;
-  // NOLINTNEXTLINE(narrow-offset)
-  ::c10::metal::array<int32_t, N> grad_output_strides;
-  ::c10::metal::array<int32_t, N> input_sizes;
-  ::c10::metal::array<int32_t, N> grid_strides;
+  ::c10::metal::array<idx_type_t, N> grad_output_sizes;
+  ::c10::metal::array<idx_type_t, N> grad_output_strides;
+  ::c10::metal::array<idx_type_t, N> input_sizes;
+  ::c10::metal::array<idx_type_t, N> grid_strides;
   // Where the launch begins: one launch counts its threads in 32 bits, so a
   // larger grid takes several.
-  int32_t first_position;
+  idx_type_t first_position;
   // Not template parameters: branches that are the same for all threads cost
   // little, and each parameter would multiply the number of kernels.
   GridSamplerLanesPadding padding_mode;

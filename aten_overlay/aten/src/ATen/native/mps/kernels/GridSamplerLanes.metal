@@ -460,10 +460,10 @@ grid_sampler_backward_lanes(
       float grad[2];
 #pragma unroll
       for (int32_t k = 0; k < 2; ++k) {
+        const int32_t row = lane + k * LANES;
         grad[k] = 0.0f;
         if (STAGED && image.has(k)) {
-          const int32_t line = lane + k * LANES;
-          grad[k] = static_cast<float>(staged[line * pitch + i]);
+          grad[k] = static_cast<float>(staged[row * pitch + i]);
         } else if (image.has(k) && first + i < positions) {
           grad[k] = static_cast<float>(
               grads
