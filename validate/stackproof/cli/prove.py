@@ -37,6 +37,7 @@ from stackproof.report.terminal import show
 from stackproof.runner import Range, Stage, run_stages
 from stackproof.runner.dry_run import plan_lines
 from stackproof.runner.progress import watcher
+from stackproof.runner.source_lines import with_sources
 from stackproof.runner.target import StackCommit, Target, find_target, stack_commits
 from stackproof.runner.unproved import unproved_kernels
 
@@ -131,7 +132,8 @@ def run(request: Request) -> RunReport:
     clock, started = time.perf_counter(), datetime.datetime.now(datetime.timezone.utc)
     with tree_code(allowed=request.tree_code):
         target = _target(request)
-    stacked = stack_commits(target, load_series(request.series))
+    series = load_series(request.series)
+    stacked = stack_commits(target, series)
     commits = stacked if request.each_commit else ()
     stage = Stage(target.repository.root, selected(request.only), cache_dir(), request.jobs, request.tree_code)
     trees = {name: target.repository.commit(name).tree for name in _names_of(target, commits)}
@@ -155,7 +157,9 @@ def run(request: Request) -> RunReport:
         base_tree=trees[target.base],
         head_tree=trees[target.head],
         command=typed(request),
+        series=series.name,
     )
+    report = with_sources(report)
     return replace(report, unproved=_unproved(report), required_not_run=_required_not_run(report, request))
 
 

@@ -29,6 +29,7 @@ _SHOWN_ELSEWHERE = ("table", "text", "error_unit", "summary", "plot", "markdown"
 def render(report: RunReport) -> str:
     """The document, ending with a line feed."""
     facts = {
+        **({"series": report.series} if report.series else {}),
         "repository": report.repository,
         "range": f"{report.base[:12]}..{report.head[:12]}",
         "started": report.started.strftime("%Y-%m-%d %H:%M:%S %Z"),

@@ -29,6 +29,7 @@ def as_json(report: RunReport) -> dict[str, Any]:
         "head": report.head,
         "base_tree": report.base_tree,
         "head_tree": report.head_tree,
+        "series": report.series,
         "command": report.command,
         "started": report.started.isoformat(),
         "seconds": round(report.seconds, 3),

@@ -78,6 +78,7 @@ class RunReport:
         unproved: by base and head, the kernels that a range brings and no gate launched, where gates that execute
             kernels were asked for; ranges without such kernels are left out.
         required_not_run: gates that had to run and did not, each with the reason.
+        series: name of the series, where one was given or is the distribution's own.
     """
 
     repository: str
@@ -94,6 +95,7 @@ class RunReport:
     command: str = ""
     unproved: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     required_not_run: Sequence[str] = ()
+    series: str = ""
 
     @property
     def verdict(self) -> Verdict:
