@@ -1,2 +1,0 @@
-#include <c10/metal/*.h>
-#include <metal_stdlib>
