@@ -6,4 +6,5 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "grid_sampler_backward"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+# Last: a script may be called as a helper of the tests is.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))

@@ -23,6 +23,8 @@ PROGRAM = re.compile(r"\b(?:apply-stack|validate-stack|git|ghstack|gh|pip|python
 ARGUMENT = re.compile(r"--[a-z-]+=\S")
 
 ELSEWHERE = {
+    "--history": "bench/captures.py, named in the sentence before",
+    "--table": "bench/mutants.py, which wrote the page",
     "--filter": "git clone, whose option the clone was made with",
     "--constraint": "pip, named in the line above",
     "--keep-non-patch": "git am, named in the cell of the table",

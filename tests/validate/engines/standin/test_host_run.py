@@ -129,15 +129,15 @@ FAULTS = {
 
 FAULTS_OF_DIVISION = {
     "sums that are not zeroed": Fault(
-        "zeroes_sums ? at::empty(sizes, options) : at::zeros(sizes, options)",
-        "at::empty(sizes, options)",
+        "    if (call.compute_grad_input && !zeroes_sums) {\n      sums.zero_();\n    }\n",
+        "",
         ("uninitialised",),
         "grid_sampler_2d_backward",
         path=LANES_FILE,
     ),
     "a threshold that the plan does not have": Fault(
-        "LanesDivision{channels <= 32 ? 8 : 32, is_staged};",
-        "LanesDivision{channels <= 31 ? 8 : 32, is_staged};",
+        "LanesDivision{channels <= 32 ? 8 : 32, grad_output",
+        "LanesDivision{channels <= 31 ? 8 : 32, grad_output",
         ("behaviour", "wrong-value"),
         "instead of",
         "launches",

@@ -44,21 +44,22 @@ def loaded(running: Iterable[tuple[Scenario, Outcome]]) -> tuple[list[tuple[Scen
 def _without_lacking(ran: Ran) -> tuple[Ran, str]:
     """The cases that did not ask for what the device lacks, a note on the others, and what the first of them lacked."""
     asked: dict[str, int] = {}
-    kept = []
-    for case in ran.cases:
-        missing = next((one.partition(LACKING)[2] for one in case.problems if LACKING in one), "")
+
+    def lacking(texts: Iterable[str]) -> bool:
+        missing = next((one.partition(LACKING)[2] for one in texts if LACKING in one), "")
         if missing:
             asked[missing] = asked.get(missing, 0) + 1
-        else:
-            kept.append(case)
+        return bool(missing)
+
+    cases = tuple(case for case in ran.cases if not lacking(case.problems))
+    findings = [one for one in ran.findings if not one.fails or not lacking([one.message])]
     if not asked:
         return ran, ""
     notes = [
         Finding(f"{count} calls were left out: the stand-in device lacks {name}", rule="left-out", fails=False)
         for name, count in asked.items()
     ]
-    findings = [one for one in ran.findings if LACKING not in one.message]
-    return replace(ran, cases=tuple(kept), findings=(*findings, *notes)), next(iter(asked))
+    return replace(ran, cases=cases, findings=(*findings, *notes)), next(iter(asked))
 
 
 def not_built(spec: Spec, error: PatchstackError, stack: HostStack, cache: Path) -> GateResult:
