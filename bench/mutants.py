@@ -23,7 +23,7 @@ from datetime import date
 from itertools import zip_longest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parent))
 
 from mutation.judging import STILLBORN, UNDECIDED, Judge, Mutant, Outcome, mutants_of, read_outcome
 from mutation.kinds import KINDS

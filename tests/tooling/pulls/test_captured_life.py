@@ -148,7 +148,9 @@ def test_a_run_that_is_killed_leaves_the_series_as_it_was_or_complete(author: Au
     taken, after = time.perf_counter() - started, _content(author.series)
     assert before != after
     seen = set[str]()
-    for number in range(MOMENTS):
+    for number in range(2 * MOMENTS):
+        if number >= MOMENTS and "after" in seen:
+            break  # only a machine that became slower meanwhile needs more time
         _put_back(author.series, before)
         if known:
             record.write_bytes(known)
