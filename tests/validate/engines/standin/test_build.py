@@ -12,6 +12,7 @@ from stackproof.engines.standin.build import precompiled_prefix
 from stackproof.engines.standin.clang import find_clang
 from stackproof.engines.standin.headers import MpsHeaders
 from stackproof.engines.standin.host_file import common_beginning
+from stackproof.engines.standin.precompiled import beginning_with, precompile
 
 HEADER = "constexpr int answer = 42;\n"
 
@@ -25,14 +26,29 @@ def test_precompiled_headers_are_made_again_once_a_header_says_something_else(tm
     made = first.stat().st_mtime_ns
     assert precompiled_prefix(clang, tmp_path, header).stat().st_mtime_ns == made
 
-    # As a second clone at the same place leaves it: the same text, another time.
-    os.utime(beside, (1, 1))
-    assert precompiled_prefix(clang, tmp_path, header).stat().st_mtime_ns == made
-
     beside.write_text(HEADER.replace("42", "421"))
     again = precompiled_prefix(clang, tmp_path, header)
     assert again == first
     assert again.stat().st_mtime_ns > made
+
+
+@pytest.mark.parametrize("flag", ["-I", "-isystem"])
+def test_a_file_compiles_on_precompiled_headers_that_were_installed_again(
+    tmp_path: Path, compiler: None, flag: str
+) -> None:
+    """A header with another time stamp would be read a second time, though ``#pragma once`` stands in it."""
+    clang = find_clang()
+    header, beside, user = tmp_path / "prefix.h", tmp_path / "installed/beside.h", tmp_path / "user.mm"
+    beside.parent.mkdir()
+    beside.write_text("#pragma once\nenum class Answer { known };\n")
+    header.write_text("#include <beside.h>\n")
+    user.write_text("#include <beside.h>\nAnswer given = Answer::known;\n")
+    flags, output = [f"{flag}{beside.parent}"], tmp_path / "prefix.pch"
+    for seconds in (1, 2):
+        os.utime(beside, (seconds, seconds))
+        assert precompile(clang.header_for_this_machine, clang.for_this_machine, flags, header, output) is None
+        use = [*flags, *beginning_with(output), "-c", str(user), "-o", str(tmp_path / "user.o")]
+        assert clang.for_this_machine(use).errors == ()
 
 
 def test_headers_that_do_not_compile_leave_nothing_behind(tmp_path: Path, compiler: None) -> None:

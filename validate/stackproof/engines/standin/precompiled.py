@@ -1,7 +1,9 @@
 """Headers that many files begin with, compiled once: they are nine tenths of the time that a host file takes.
 
-The compiler takes what was precompiled as long as the headers behind it say the same, whatever their time stamps are:
-those change when an environment is installed again, or the project is cloned again, at the same place.
+The compiler refuses what was precompiled once a header behind it has another time stamp: an environment was installed
+again, or the project was cloned again, at the same place. It is compiled again then, though the text may be the same.
+To compare texts instead is not enough: the compiler knows a header with `#pragma once` by its time stamp and its size,
+and would read one with another time stamp a second time.
 """
 
 from __future__ import annotations
@@ -13,17 +15,17 @@ from pathlib import Path
 from patchstack.cache import alone, replacing
 from stackproof.engines.standin.clang import Compiled
 
-# Both when it is made and when it is used.
-_BY_CONTENT = ("-Xclang", "-fvalidate-ast-input-files-content")
+# Without it the compiler looks at the time stamps of headers below `-I` only, and those of torch are below `-isystem`.
+_CHECKED = ("-Xclang", "-fmodules-validate-system-headers")
 # Templates that the headers themselves use are instantiated in there, not in each file that begins with them.
-_MAKE = (*_BY_CONTENT, "-Xclang", "-fpch-instantiate-templates")
+_MAKE = (*_CHECKED, "-Xclang", "-fpch-instantiate-templates")
 
 Compile = Callable[[Sequence[str]], Compiled]
 
 
 def beginning_with(prefix: Path) -> tuple[str, ...]:
     """Flags of a file that begins with what :func:`precompile` made."""
-    return (*_BY_CONTENT, "-include-pch", str(prefix))
+    return (*_CHECKED, "-include-pch", str(prefix))
 
 
 def precompile(make: Compile, use: Compile, flags: Sequence[str], source: Path, output: Path) -> Compiled | None:
