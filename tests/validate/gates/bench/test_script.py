@@ -52,6 +52,15 @@ def test_its_rows_are_those_of_the_pull_request_unless_others_are_asked_for() ->
     assert aten_script.ROWS["pr"]() == pr_rows()
 
 
+def test_the_table_of_the_fast_backward_can_be_asked_for(tmp_path: Path) -> None:
+    """The rows that bench/grid_sampler_backward/wide.py measured on another GPU, by the labels of its table."""
+    table = Path(__file__).parents[4] / "bench/grid_sampler_backward/results/wide.json"
+    measured = {row["row"] for row in json.loads(table.read_text())["rows"]}
+    labels = {row.label for row in aten_script.ROWS["wide"]()}
+    assert len(labels) > 400
+    assert labels == {label.removesuffix(", grad_grid alone") for label in measured}
+
+
 def test_a_row_without_a_kernel_is_left_out_and_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

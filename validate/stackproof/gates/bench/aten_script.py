@@ -4,8 +4,8 @@
     python bench_grid_sampler_backward.py --before before.json --json after.json    # the build with it
 
 It needs nothing but PyTorch. Medians of --samples after two runs to warm up, with the spread; a buffer larger than the
-caches is written before each sample. ``--rows all`` adds what the table of pull request 179756 leaves out. (On the CPU
-it only shows that the script works.)
+caches is written before each sample. ``--rows all`` adds what the table of pull request 179756 leaves out; ``--rows
+wide`` has grids of every kind, all layouts and 1 to 512 channels. (On the CPU it only shows that the script works.)
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 
 from stackproof.gates.bench.speed import Measured, aten_backward, speed_markdown
 from stackproof.gates.bench.timing import Clock, Timing
-from stackproof.ops.grid_sampler.bench.rows import PR_GROUP, Row, all_rows, pr_rows, quick_rows
+from stackproof.ops.grid_sampler.bench.rows import PR_GROUP, Row, all_rows, pr_rows, quick_rows, wide_rows
 
-ROWS = {"pr": pr_rows, "all": all_rows, "quick": quick_rows}
+ROWS = {"pr": pr_rows, "all": all_rows, "wide": wide_rows, "quick": quick_rows}
 
 
 def measure_rows(clock: Clock, rows: list[Row], before: Mapping[str, Timing], samples: int) -> list[Measured]:
