@@ -166,17 +166,20 @@ def test_sums_in_16_bits_are_found(op: str, tmp_path: Path) -> None:
     assert fault.says in seen(tmp_path, fault, fault.units("float16"), metal="half")
 
 
+WITHIN_A_SAMPLE = "idx_t offset = 0;\n    for (int32_t axis = 0; axis < D; ++axis) {\n      const idx_t index"
 NARROW = {
-    BACKWARD_2D: ("const idx_t grad_output_start =", "const int32_t grad_output_start ="),
-    BACKWARD_3D: ("const idx_t input_start =", "const int32_t input_start ="),
-    FORWARD_3D: ("idx_t output_offset = where", "int32_t output_offset = where"),
+    "2D backward": (BACKWARD_2D, "const idx_t grad_output_start =", "const int32_t grad_output_start ="),
+    "3D backward": (BACKWARD_3D, "const idx_t input_start =", "const int32_t input_start ="),
+    "3D forward": (FORWARD_3D, "idx_t output_offset = where", "int32_t output_offset = where"),
+    "within a sample": (FORWARD_3D, WITHIN_A_SAMPLE, WITHIN_A_SAMPLE.replace("idx_t offset", "int32_t offset")),
 }
 
 
-@pytest.mark.parametrize("op", NARROW)
-def test_32_bit_offsets_in_a_64_bit_kernel_are_found(op: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", NARROW)
+def test_32_bit_offsets_in_a_64_bit_kernel_are_found(name: str, tmp_path: Path) -> None:
+    op, *change = NARROW[name]
     interpolation = "bilinear" if op == BACKWARD_3D else "nearest"  # whose gradients do not depend on the input
-    fault = Fault(*NARROW[op], ("strides beyond 2**31", interpolation, "zeros"), " is off", op)
+    fault = Fault(*change, ("strides beyond 2**31", interpolation, "zeros"), " is off", op)
     said = seen(tmp_path, fault, fault.units()[:1], jobs=1)
     assert "killed by SIG" in said or fault.says in said
 

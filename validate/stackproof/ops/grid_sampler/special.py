@@ -37,10 +37,20 @@ def special_tensors(sampler: Sampler, dtype: torch.dtype, mode: Mode) -> Sampler
     return random_tensors(_SHAPES[sampler.dims], dtype, mode)
 
 
-def spread(values: Tensor) -> Tensor:
-    """The same values with more than 2**31 elements from one sample to the next."""
-    inner = values[0].contiguous().stride()
-    return virtual_tensor(values.shape, (_BEYOND_INT32, *inner), values.dtype).copy_(values)
+def spread(values: Tensor, rows: int = 2) -> Tensor:
+    """The same values with more than 2**31 elements from the first row to the last, and from one sample to the next.
+
+    Args:
+        values: samples first.
+        rows: the axis of rows, of two or more.
+    """
+    inner = [axis for axis in range(1, values.dim()) if axis != rows]
+    strides, count = [0] * values.dim(), 1
+    for axis in reversed(inner):
+        strides[axis], count = count, count * values.shape[axis]
+    strides[rows] = _BEYOND_INT32 // (values.shape[rows] - 1) + 1
+    strides[0] = strides[rows] * (values.shape[rows] - 1) + count
+    return virtual_tensor(values.shape, strides, values.dtype).copy_(values)
 
 
 class _Splitting(Protocol):

@@ -77,7 +77,7 @@ def strides_beyond_int32(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: 
     for case, far in (
         ("grad_output", SamplerTensors(spread(grad_output), values, grid)),
         ("input", SamplerTensors(grad_output, spread(values), grid)),
-        ("grid", SamplerTensors(grad_output, values, spread(grid))),
+        ("grid", SamplerTensors(grad_output, values, spread(grid, rows=1))),
     ):
         yield _wide_case(HostBackward(kernels), expected.arranged(far), f"{case} beyond 2**31")
     host = HostBackward(kernels, zeros=lambda shape: spread(torch.zeros(*shape)))

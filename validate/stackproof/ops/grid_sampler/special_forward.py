@@ -57,7 +57,7 @@ def strides_beyond_int32(kernels: Kernels, sampler: Sampler, mode: Mode, dtype: 
     output = torch.zeros_like(tensors.grad_output)
     for case, far, target in (
         ("input", SamplerTensors(tensors.grad_output, spread(tensors.input), tensors.grid), None),
-        ("grid", SamplerTensors(tensors.grad_output, tensors.input, spread(tensors.grid)), None),
+        ("grid", SamplerTensors(tensors.grad_output, tensors.input, spread(tensors.grid, rows=1)), None),
         ("output", tensors, spread(output)),
     ):
         host = HostForward(kernels)
