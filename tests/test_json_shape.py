@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from documents import document
 from references import clone_of
 
 RECORD = Path(__file__).with_name("json_shape.json")
@@ -53,7 +54,7 @@ def _ran(command: tuple[str, ...], repository: Path) -> Any:
         [sys.executable, "-c", code, *words, "--repo", str(repository)], capture_output=True, text=True, check=False
     )
     assert done.stdout, done.stderr
-    return json.loads(done.stdout)
+    return document(done.stdout)
 
 
 @pytest.fixture(scope="module")

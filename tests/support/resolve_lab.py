@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capture_lab import Checkout, run
+from documents import document
 
 HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
 FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
@@ -44,7 +44,7 @@ class Resolving:
     def ok(self, *arguments: Any) -> Any:
         code, out, err = self.run(*arguments, "--json")
         assert code == 0, (out, err)
-        return json.loads(out)
+        return document(out)
 
     def run(self, *arguments: Any) -> tuple[int, str, str]:
         where = () if "--repo" in arguments else ("--repo", self.place.path)
@@ -57,7 +57,7 @@ class Resolving:
         """``--resolve``, which opens a worktree; the report of it."""
         code, out, err = self.run("--onto", "main", "--series", self.folder, "--resolve", "--json", *more)
         assert code == 3, (out, err)
-        found = json.loads(out)["resolve"]
+        found = document(out)["resolve"]
         assert found["worktree"], out
         return found
 

@@ -103,7 +103,7 @@ def test_the_wheel_holds_both_packages_the_stand_ins_and_both_commands(wheel: Pa
     "folder",
     [
         *("engines/metal/include", "engines/metal/runtime", "engines/gpu/include", "engines/apple/runtime"),
-        *("engines/standin/include", "engines/standin/standin", "report/templates"),
+        *("engines/standin/include", "engines/standin/standin", "report/templates", "schemas"),
     ],
 )
 def test_the_wheel_holds_what_is_compiled_or_filled_in_at_run_time(wheel: Path, folder: str) -> None:
@@ -125,8 +125,9 @@ def test_the_source_distribution_holds_every_file_of_both_packages(tmp_path: Pat
     assert {name for name in tracked if (ROOT / name).is_file()} <= held
 
 
-def test_the_wheel_holds_the_workflow_that_drift_prints(wheel: Path) -> None:
-    assert "patchstack/drift/workflow.yml" in zipfile.ZipFile(wheel).namelist()
+@pytest.mark.parametrize("name", ["drift/workflow.yml", "schemas/error.json"])
+def test_the_wheel_holds_what_is_no_module(wheel: Path, name: str) -> None:
+    assert f"patchstack/{name}" in zipfile.ZipFile(wheel).namelist()
 
 
 def test_the_wheel_does_not_hold_tests_or_benchmarks(wheel: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from documents import document
 from patchstack.messages.rules import check_text
 from patchstack.tree.c_shim import parse_declarations
 from patchstack.tree.git import Repository, Tree
@@ -50,7 +51,7 @@ def apply_stack(*arguments: str) -> tuple[int, dict[str, Any], str]:
         text=True,
         check=False,
     )
-    return done.returncode, json.loads(done.stdout), done.stderr
+    return done.returncode, document(done.stdout), done.stderr
 
 
 def git(repository: Path, *arguments: str) -> str:

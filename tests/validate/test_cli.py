@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import fake_gates
+from documents import document
 from patchstack.messages.results import read_results
 from skips import cannot
 from stackproof import cli
@@ -96,8 +97,8 @@ def test_a_required_gate_that_is_not_run_is_exit_code_5(repository: Path) -> Non
 @pytest.mark.skipif(sys.platform == "darwin", reason=cannot("only where PyTorch cannot be built"))
 def test_the_build_gate_is_not_run_away_from_macos_and_exit_code_5_when_required(repository: Path) -> None:
     code, output = invoke(repository, "--only", "build", "--json", "-")
-    assert (code, json.loads(output)["gates"][0]["verdict"]) == (0, "not run")
-    assert "needs macOS and Xcode" in json.loads(output)["gates"][0]["reason"]
+    assert (code, document(output)["gates"][0]["verdict"]) == (0, "not run")
+    assert "needs macOS and Xcode" in document(output)["gates"][0]["reason"]
     assert invoke(repository, "--only", "build", "--require", "build")[0] == 5
 
 
@@ -198,11 +199,11 @@ def test_a_gate_that_raises_is_a_failed_gate_with_a_report_file_and_no_traceback
 )
 def test_a_gate_that_cannot_answer_fails_and_the_next_one_runs(repository: Path, gate: str, said: str) -> None:
     code, output = invoke(repository, "--only", f"{gate},passing", "--json", "-")
-    first = next(found for found in json.loads(output)["gates"] if found["name"] == gate)
+    first = next(found for found in document(output)["gates"] if found["name"] == gate)
     assert code == 1
     assert first["verdict"] == "failed"
     assert first["findings"][0]["message"].replace("AttributeError", "PicklingError").startswith(said)
-    assert {found["name"] for found in json.loads(output)["gates"]} == {gate, "passing"}
+    assert {found["name"] for found in document(output)["gates"]} == {gate, "passing"}
 
 
 @pytest.mark.usefixtures("every_gate")
@@ -246,7 +247,7 @@ def commit_two_more(repository: Path) -> list[str]:
 def test_each_commit_is_judged_against_its_parent_and_the_whole_against_the_base(repository: Path) -> None:
     base, *stack = commit_two_more(repository)
     code, output = invoke(repository, "--each-commit", "--only", "passing", "--json", "-")
-    report = json.loads(output)
+    report = document(output)
     asked = [commit["gates"][0]["details"] for commit in report["commits"]]
     assert code == 0
     assert [(one["base"], one["head"]) for one in asked] == list(zip([base, *stack], stack, strict=False))
@@ -257,16 +258,16 @@ def test_each_commit_is_judged_against_its_parent_and_the_whole_against_the_base
 @pytest.mark.usefixtures("every_gate")
 def test_a_commit_is_asked_for_the_ops_of_the_changes_up_to_it(repository: Path) -> None:
     commit_two_more(repository)
-    report = json.loads(invoke(repository, "--each-commit", "--only", "passing", "--json", "-")[1])
+    report = document(invoke(repository, "--each-commit", "--only", "passing", "--json", "-")[1])
     options = [commit["gates"][0]["details"]["options"] for commit in report["commits"]]
     assert [one["ops"] for one in options] == [[], ["grid_sampler_2d_backward"], ["grid_sampler_2d_backward"]]
 
 
 @pytest.mark.usefixtures("every_gate")
 def test_the_whole_stack_is_asked_for_the_ops_of_its_changes_where_titles_tell(repository: Path) -> None:
-    untold = json.loads(invoke(repository, "--only", "passing", "--json", "-")[1])
+    untold = document(invoke(repository, "--only", "passing", "--json", "-")[1])
     commit_two_more(repository)
-    told = json.loads(invoke(repository, "--only", "passing", "--json", "-")[1])
+    told = document(invoke(repository, "--only", "passing", "--json", "-")[1])
     assert untold["gates"][0]["details"]["options"]["ops"] == []
     assert told["gates"][0]["details"]["options"]["ops"] == ["grid_sampler_2d_backward"]
 
@@ -276,7 +277,7 @@ def test_a_bad_commit_in_the_middle_fails_the_run_although_the_whole_stack_passe
     commit_two_more(repository)
     assert invoke(repository, "--only", "on-head")[0] == 0
     code, output = invoke(repository, "--each-commit", "--only", "on-head", "--json", "-")
-    report = json.loads(output)
+    report = document(output)
     assert (code, report["verdict"], report["gates"][0]["verdict"]) == (1, "failed", "passed")
     assert [commit["verdict"] for commit in report["commits"]] == ["passed", "failed", "passed"]
 
@@ -321,7 +322,7 @@ def test_parts_of_gates_reach_the_gates_of_each_commit(repository: Path) -> None
     arguments = ["--each-commit", "--only", "passing", "--ops", "take", "--match", "one row", "--small"]
     arguments += ["--run-modes", "plain", "--kinds", "values,vmap", "--tests", "test_take", "--json", "-"]
     _, output = invoke(repository, *arguments)
-    report = json.loads(output)
+    report = document(output)
     expected = {"ops": ["take"], "match": "one row", "small": True, "run_modes": ["plain"]}
     expected |= {"kinds": ["values", "vmap"], "tests": ["test_take"]}
     for gates in (report["gates"], *(commit["gates"] for commit in report["commits"])):
@@ -400,7 +401,7 @@ def test_without_code_of_the_tree_gates_that_need_it_are_not_run(
     doing_without = replace(fake_gates.CONFINED, runs="the sun's code", can_do_without=True)
     monkeypatch.setattr(prove, "GATES", (needing, doing_without, fake_gates.PASSING))
     _, text = invoke(repository, "--no-tree-code", "--json", "-")
-    report = json.loads(text)
+    report = document(text)
     assert [(gate["name"], gate["verdict"], gate["reason"]) for gate in report["gates"]] == [
         ("pooled", "not run", "it runs the moon's code, which --no-tree-code forbids"),
         ("confined", "not run", "code of a test would have to be run, and --no-tree-code forbids it"),
@@ -414,7 +415,7 @@ def test_the_report_says_what_was_taken_from_code_of_the_tree(
 ) -> None:
     monkeypatch.setattr(prove, "GATES", (fake_gates.CONFINED, fake_gates.PASSING))
     _, text = invoke(repository, "--json", "-")
-    confined, passing = json.loads(text)["gates"]
+    confined, passing = document(text)["gates"]
     (note,) = (one for one in confined["findings"] if one["rule"] == "confined")
     assert (confined["verdict"], note["fails"], note["details"]["what"]) == ("passed", False, "code of a test")
     assert note["details"]["held"]["environment"] is True

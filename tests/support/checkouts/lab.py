@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ import patchstack
 from checkouts import sources
 from checkouts.snapshot import Snapshot
 from checkouts.warm import Start, WarmCommand
+from documents import document
 
 BRANCH = "stack/fade"
 NAME, EMAIL = "Paint Er", "paint.er@example.com"
@@ -40,8 +40,8 @@ class Run:
 
     @property
     def json(self) -> Any:
-        """Standard output as JSON."""
-        return json.loads(self.out)
+        """Standard output as JSON, which is what its schema says."""
+        return document(self.out)
 
     def require(self, status: int = 0) -> Run:
         """This run, if it ended with ``status``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from capture_lab import Checkout, run
+from documents import document
 from patchstack.capture.folder import draft, publish
 from patchstack.capture.run import capture
 from patchstack.edits.cxx_edit import CxxEdit
@@ -180,7 +180,7 @@ def test_a_dry_run_writes_nothing(place: Checkout, tmp_path: Path, capsys: pytes
     command = ("capture", "main..HEAD", "--series", tmp_path / "mine", "--repo", place.path, "--dry-run", "--json")
     code, out, _ = run(capsys, *command)
     assert code == 0
-    assert json.loads(out)["written"] is False
+    assert document(out)["written"] is False
     assert not (tmp_path / "mine").exists()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capture_lab import FILES, Checkout, run
+from documents import document
 from patchstack.series import load_series
 
 HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
@@ -38,7 +38,7 @@ class Life:
     def ok(self, *arguments: Any) -> Any:
         code, out, err = run(self._capsys, *arguments, "--repo", self.place.path, "--json")
         assert code == 0, err
-        return json.loads(out)
+        return document(out)
 
     def fails(self, *arguments: Any) -> tuple[int, str]:
         code, _, err = run(self._capsys, *arguments, "--repo", self.place.path)

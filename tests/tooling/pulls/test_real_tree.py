@@ -5,7 +5,6 @@ One story, told once: the tree has thousands of files, and every step leaves the
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from documents import document
 from ghstack_hub import SETTINGS, WHERE, Hub, pull
 from patchstack.series.load import data_root
 from references import clone_of
@@ -77,7 +77,7 @@ class Workshop:
         command = [sys.executable, "-m", "patchstack.cli", *arguments]
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return document(done.stdout)
 
     def upstream_goes_on(self) -> None:
         self.hub.git(self.clone, "switch", "-q", "main")

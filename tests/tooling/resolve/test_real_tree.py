@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from capture_lab import run
+from documents import document
 from patchstack.series.load import data_root
 from references import clone_of
 
@@ -40,7 +40,7 @@ def test_a_renamed_forward_function_of_the_2_11_tree_is_resolved_once(
     def ran(status: int, *arguments: Any) -> Any:
         code, out, err = run(capsys, *arguments)
         assert code == status, (out, err)
-        return json.loads(out)
+        return document(out)
 
     ran(0, *apply)
     upstream = tmp_path / "upstream"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from documents import document
 from patchstack.cli import main
 from patchstack.errors import ExitCode, ManifestError, ManifestErrors, UsageError
 from patchstack.series import load_series
@@ -610,7 +610,7 @@ def test_the_command_prints_a_line_for_each_and_lists_them_as_json(
             "expected one of bases, changes, format; see docs/reference/manifest.md"
         ),
     ]
-    error = json.loads(said.out)["error"]
+    error = document(said.out)["error"]
     assert (error["where"], [one["where"].rpartition(":")[2] for one in error["errors"]]) == (
         f"{folder}/series.yaml:6",
         ["6", "37"],

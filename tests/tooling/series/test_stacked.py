@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from capture_lab import Checkout, place, run
+from documents import document
 
 __all__ = ["place"]
 
@@ -41,7 +42,7 @@ def test_two_series_are_stacked_and_recorded_each_under_its_name(
 ) -> None:
     code, out, err = run(capsys, "--onto", "main", *two, "--repo", place.path, "--json")
     assert code == 0, err
-    assert json.loads(out)["branch"] == "stack/one+two"
+    assert document(out)["branch"] == "stack/one+two"
     assert place.git("log", "--reverse", "--format=%s", "main..stack/one+two").split("\n") == ["Check it", "Say it"]
     record = (place.path / ".git" / "apply-stack" / "made.jsonl").read_text().split("\n")
     made = [json.loads(line) for line in record if line]
@@ -97,7 +98,7 @@ def test_an_amendment_goes_into_the_series_of_its_commit_and_the_others_are_left
         command = ("refresh", "--series", tmp_path / name, "--from", "stack/one+two", "--repo", place.path, "--json")
         code, out, err = run(capsys, *command)
         assert code == 0, err
-        found: dict[str, Any] = json.loads(out)
+        found: dict[str, Any] = document(out)
         return found
 
     first = refreshed("one")

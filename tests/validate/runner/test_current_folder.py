@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fake_gates
+from documents import document
 from patchstack.python_processes import code_command, import_path, module_command
 from stackproof.engines.pool import processes
 from stackproof.engines.pool.tasks import WorkerStartError, run_tasks
@@ -91,7 +91,7 @@ def _verdicts(checkout: Path, folder: Path, *arguments: str) -> object:
         [*command, "--json", "-", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
-    return [(gate["name"], gate["verdict"], gate["details"]) for gate in json.loads(done.stdout)["gates"]]
+    return [(gate["name"], gate["verdict"], gate["details"]) for gate in document(done.stdout)["gates"]]
 
 
 @pytest.mark.exhaustive
@@ -125,7 +125,7 @@ def test_a_gate_whose_workers_cannot_start_is_not_run(checkout: Path) -> None:
     done = subprocess.run(
         [*command, "--json", "-"], cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
-    (gate,) = json.loads(done.stdout)["gates"]
+    (gate,) = document(done.stdout)["gates"]
     assert (done.returncode, gate["verdict"]) == (0, "not run")
     assert "a worker process did not start; found" in gate["reason"]
     assert "no such work" in gate["reason"]

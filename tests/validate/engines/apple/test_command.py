@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import metallib_bytes
+from documents import document
 from skips import require_packages
 from stackproof.cli import main
 
@@ -39,7 +40,7 @@ def test_list_prints_a_line_for_each_kernel_and_the_count(metallib: Path, capsys
 
 def test_list_as_json_has_the_digests(metallib: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _error = run(capsys, "list", "--file", str(metallib), "--json")
-    listed = json.loads(out)
+    listed = document(out)
     assert code == 0
     assert [kernel["name"] for kernel in listed["kernels"]] == ["add_float", "add_half", "mul_float"]
     assert all(len(kernel["sha256"]) == 64 for kernel in listed["kernels"])
