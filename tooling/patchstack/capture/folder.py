@@ -74,7 +74,7 @@ def difference(folder: Path, copy: Path) -> str:
 
 
 def publish(copy: Path, folder: Path) -> None:
-    """Put a draft in the place of the series' folder; what was there goes away with the draft."""
+    """Swap a draft with the series' folder; what was there goes away with the draft."""
     if not os.path.lexists(folder):
         os.rename(copy, folder)
     elif not _exchange(copy, folder):  # a file system without it: two steps, and the old one stays beside the new one

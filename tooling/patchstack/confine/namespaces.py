@@ -34,12 +34,12 @@ def enter_namespaces() -> None:
 
 
 def own_folder_in_memory(folder: str, size: int, *, hide_processes: bool) -> None:
-    """Put a folder in memory of limited size in the place of ``folder``, for this process alone.
+    """Replace ``folder`` with one in memory of limited size, for this process alone.
 
     Args:
         folder: exists.
         size: in bytes.
-        hide_processes: also put an empty folder in the place of ``/proc``.
+        hide_processes: also replace ``/proc`` with an empty folder.
 
     Raises:
         OSError: this process is not in namespaces of its own.

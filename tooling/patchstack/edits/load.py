@@ -272,7 +272,7 @@ def _count(section: Section, *, least: int) -> int:
 
 
 def _digests(section: Section, key: str = "replaces") -> tuple[str, ...]:
-    """The texts that may go, by digest: of their tokens, or (as manifests of before have it) of the whole text."""
+    """The texts that may go, by digest: of their tokens, or (as older manifests have it) of the whole text."""
     digests = section.texts(key)
     if not all(re.fullmatch("(?:tokens|sha256):[0-9a-f]{16}", digest) for digest in digests):
         raise section.error(

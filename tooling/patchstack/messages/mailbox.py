@@ -287,7 +287,7 @@ def _first_difference(text: str, other: str) -> str:
 
 
 def _replace_folder(new: Path, folder: Path, aside: Path) -> None:
-    """Put ``new`` in the place of ``folder``; what was there is moved to ``aside``."""
+    """Replace ``folder`` with ``new``; what was there is moved to ``aside``."""
     if folder.exists():
         folder.rename(aside)
     try:

@@ -94,7 +94,7 @@ def _way_out(
     )
 
 
-_REPLACES = "puts the series' text in the place of the tree's"
+_REPLACES = "replaces the tree's text with the series'"
 _LEAVES_OUT = "leaves out what stops"
 
 

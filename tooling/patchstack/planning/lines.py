@@ -85,7 +85,7 @@ class Lineage:
         return dataclasses.replace(piece, line=line, brought_by=change)
 
     def part(self, part: PieceMatch) -> PieceMatch:
-        """Likewise, of what the tree has in the place of a part of a change."""
+        """Likewise, of what the tree has instead of a part of a change."""
         return dataclasses.replace(part, theirs=self.piece(part.theirs)) if part.theirs else part
 
 

@@ -246,7 +246,7 @@ def _refuse_lacking(series: Series, plans: list[ChangePlan], trees: list[Tree], 
         raise TreeError(
             f"this tree is too old or too new for series '{series.name}': it lacks {listed}",
             where=onto[:12],
-            next_command="--onto REF of a commit that has them, or --reference 2.11 (in the place of --repo)",
+            next_command="--onto REF of a commit that has them, or --reference 2.11 (instead of --repo)",
         )
 
 

@@ -28,7 +28,7 @@ from patchstack.tree.hunks import split_lines
 
 _WITH_TEXT = (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)
 _MOST_TRIED = 200
-_NEW, _OLD = "text of a conflict that was resolved by hand", "trees from before that conflict"
+_NEW, _OLD = "text of a conflict that was resolved by hand", "older trees, without that conflict"
 
 
 @dataclass(frozen=True)

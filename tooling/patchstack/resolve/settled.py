@@ -47,7 +47,7 @@ def read_result(repository: Repository, commit: str) -> Result:
 
 
 def with_results(series: Series, results: Mapping[str, Result]) -> Series:
-    """The series with the results in the place of the edits of their changes."""
+    """The series, with the edits of each change replaced by its results."""
     changes = tuple(_settled(change, results.get(change.id)) for change in series.changes)
     return dataclasses.replace(series, changes=changes)
 

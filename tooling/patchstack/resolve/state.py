@@ -48,7 +48,7 @@ class StateFile:
         return state
 
     def write(self, state: State) -> State:
-        """Put a state in the place of the one before, and wait until it is on disk.
+        """Replace the state, and wait until it is on disk.
 
         Raises:
             TreeError: the git directory cannot be written.

@@ -63,7 +63,7 @@ class Repository:
                 expected="a PyTorch checkout",
                 found=refused.reason if refused else str(error),
                 next_command=(refused.remedy if refused else "")
-                or "--repo PATH, or --reference 2.11 (in the place of --repo)",
+                or "--repo PATH, or --reference 2.11 (instead of --repo)",
             ) from None
         root = Path(top) if top else Path(git_dir)
         return cls(root, Path(git_dir), (path / common).resolve(), is_bare=bare == "true")

@@ -82,7 +82,7 @@ Rule = Callable[[Body, Declaration], str]
 
 @dataclass(frozen=True)
 class Definition:
-    """A function of the module in the place of an ``air.*`` declaration.
+    """A function of the module instead of an ``air.*`` declaration.
 
     Attributes:
         text: its IR.

@@ -243,7 +243,7 @@ def _loads_below(context: GateContext, tests: MpsTests) -> bool:
 def _failing_below(context: GateContext, tests: MpsTests, seen: _Collected) -> tuple[frozenset[str], list[Finding]]:
     """What the tree below the stack has too, on the stand-in device.
 
-    A test of before the stack may depend on the machine: gradients in float16 are compared with the CPU's own, whose
+    A test that the base has may depend on the machine: gradients in float16 are compared with the CPU's own, whose
     positions are in half here. Where the op was on MPS before, such a test says nothing about the stack.
 
     Returns:
@@ -285,7 +285,7 @@ def _is_touched(below: BelowHost, finding: Finding) -> bool:
 
 
 def no_worse(text: str, before: str) -> bool:
-    """Whether a failure is the one of before: the same words, and no more elements that do not match."""
+    """Whether a failure is the one that the base has: the same words, and no more elements that do not match."""
     now, then = (int(match[1]) if (match := _MISMATCHED.search(one)) else 0 for one in (text, before))
     return now <= then and _MISMATCHED.sub("", text) == _MISMATCHED.sub("", before)
 

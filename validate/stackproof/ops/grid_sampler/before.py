@@ -2,7 +2,7 @@
 
 Both are held against float64, from the same rounded inputs. Where the kernel below the stack is right, ours has to be
 the same within rounding; where it is off (NaN, out of range), that is said and is not held against ours. Two correct
-kernels may do their arithmetic in different orders: PyTorch's 3D forward of before April 2026 has one thread per output
+kernels may do their arithmetic in different orders: until April 2026, PyTorch's 3D forward had one thread per output
 element, the stack's walks the channels.
 
 What is not compared: tensors whose offsets need more than 32 bits, axes beyond 2**24 pixels, and coordinates that are

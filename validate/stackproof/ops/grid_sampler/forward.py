@@ -24,7 +24,7 @@ class ForwardProof(SamplerProof):
     layouts = tuple(name for name in LAYOUTS if name != EXPANDED_GRAD_OUTPUT)
     special = special_forward.SPECIAL
     compares_with_base = True
-    granted = ONE_ROUNDING  # the order of its additions is that of before the stack, whatever the CPU's is
+    granted = ONE_ROUNDING  # the order of its additions is as without the stack, whatever the CPU's is
 
     def __init__(self, sampler: Sampler) -> None:
         super().__init__(sampler.forward, sampler)

@@ -1,4 +1,4 @@
-"""The forward's cases that are not "random values of some shape": index widths, extremes, the kernels of before."""
+"""The forward's cases that are not "random values of some shape": index widths, extremes, the base's kernels."""
 
 from __future__ import annotations
 

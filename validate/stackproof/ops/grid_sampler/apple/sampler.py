@@ -1,6 +1,6 @@
 """Upstream's own grid samplers, as Apple's compiler left them, on CPU tensors: how each is called, and how exact it is.
 
-A release of after April 2026 has 150 of them: forward and backward in 2D and 3D, each for three dtypes and two widths
+A release since April 2026 has 150 of them: forward and backward in 2D and 3D, each for three dtypes and two widths
 of offsets. The reference is PyTorch's float64 CPU kernel on the same rounded inputs. Samples keep a distance from the
 places where a gradient jumps, since a coordinate rounded to the other side of one is not an error. Names and
 arguments are described once for these kernels and for those of a tree, in

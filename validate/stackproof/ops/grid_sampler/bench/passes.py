@@ -1,7 +1,7 @@
 """Backward passes of whatever kernels a tree has: which launches its host function makes for a row of the table.
 
 The divisions of the work that are known: the series' first changes (a thread has a position and walks the channels),
-upstream's of after April 2026 (the same, in 2D with a kernel for each gradient) with its sums in the tensors' dtype or,
+upstream's since April 2026 (the same, in 2D with a kernel for each gradient) with its sums in the tensors' dtype or,
 after the series, in float, and the lanes of the series' fast backward, for the rows that its hook takes. Which ones a
 tree has is told by its kernels. A pass runs on
 CPU tensors through the host's kernels, and on CUDA or MPS tensors through a GPU's.

@@ -1,4 +1,4 @@
-"""The 3D forward of before April 2026: one thread per output element, bilinear only, 32-bit offsets."""
+"""The 3D forward that PyTorch had until April 2026: one thread per output element, bilinear only, 32-bit offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of the series for trees of before April 2026: one thread per position, one kernel for both gradients.
+"""The kernels of the series for trees from before April 2026: one thread per position, one kernel for both gradients.
 
 The layout of the parameters is not repeated here, it is read from the header; which fields there are is, since the host
 function of the overlay fills exactly these.

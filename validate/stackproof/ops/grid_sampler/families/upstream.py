@@ -1,4 +1,4 @@
-"""The kernels of PyTorch's trees of after April 2026, and of the series' changes that keep their names.
+"""The kernels that PyTorch has since April 2026, and of the series' changes that keep their names.
 
 In 2D each gradient has a kernel of its own, one thread per position; in 3D one kernel makes both, in a grid of three
 dimensions, and the forward has one thread per output element. A name says dtype and width of the offsets, and the

@@ -1,4 +1,4 @@
-// What lands are the fragments between the marker lines, in the file that trees of after April 2026 have;
+// What lands are the fragments between the marker lines, in the file that newer trees (since April 2026) have;
 // `grid_sampler_checks` of the overlay's own GridSampler.mm goes before them.
 
 namespace at::native {
