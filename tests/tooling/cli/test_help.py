@@ -13,7 +13,7 @@ import pytest
 from checkouts import Lab
 from checkouts.lab import command_line
 from patchstack.cli.main import command as apply_stack
-from patchstack.cli.sections import SectionedGroup
+from patchstack.cli.sections import CommandWithExamples, SectionedGroup
 from references import clone_of
 from stackproof.cli.main import command as validate_stack
 
@@ -42,6 +42,45 @@ def test_the_help_ends_with_two_commands_that_can_be_typed(group: click.Command)
     for example in group.examples:
         _name, *words = example.split()
         group.make_context(group.name, words, resilient_parsing=True)
+
+
+SUBCOMMANDS = [
+    "capture",
+    "diff",
+    "drift",
+    "new",
+    "refresh",
+    "resolve",
+    "submit-check",
+    "metal",
+    "summary",
+    "apple-kernels list",
+    "apple-kernels show",
+]
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_the_help_of_a_subcommand_ends_with_two_that_can_be_typed(name: str) -> None:
+    first, *rest = name.split()
+    groups = {"apply-stack": apply_stack, "validate-stack": validate_stack}
+    program = next(name for name, one in groups.items() if first in one.list_commands(click.Context(one)))
+    group = groups[program]
+    found = group.get_command(click.Context(group), first)
+    for word in rest:
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), word)
+    assert isinstance(found, CommandWithExamples)
+    assert len(found.examples) == 2
+    for example, what in found.examples.items():
+        assert example.startswith(f"{program} {name}")
+        found.make_context(name, example.split()[1 + len(name.split()) :], resilient_parsing=True)
+        assert example in " ".join(found.get_help(click.Context(found, info_name=name)).split())
+        assert what
+
+
+def test_every_subcommand_with_help_of_its_own_has_examples() -> None:
+    listed = {name for group in (apply_stack, validate_stack) for name in group.list_commands(click.Context(group))}
+    assert listed - {name.split()[0] for name in SUBCOMMANDS} == {"bench", "reference"}  # groups of options, argparse
 
 
 @pytest.mark.needs_reference

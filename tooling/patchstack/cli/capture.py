@@ -10,11 +10,19 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import print_lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.confine.policy import tree_code as allowed
 from patchstack.tree.git import Repository
 
 
-@click.command("capture")
+@click.command(
+    "capture",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack capture main..HEAD --series ../mine": "each commit of this branch becomes a change",
+        "apply-stack capture main..HEAD --series ../mine --dry-run": "which edits they would become, and why",
+    },
+)
 @click.argument("commits", metavar="BASE..HEAD")
 @click.option(
     "--series",

@@ -10,13 +10,21 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import print_lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.confine.policy import tree_code as allowed
 from patchstack.errors import UsageError
 from patchstack.series import load_series
 from patchstack.tree.git import Repository
 
 
-@click.command("diff")
+@click.command(
+    "diff",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack diff --series ../mine": "what the series gives now, beside its branch",
+        "apply-stack diff v1 v2 --series ../mine": "what it gives on two commits",
+    },
+)
 @click.argument("trees", nargs=-1, metavar="[OLD NEW]")
 @options.series
 @click.option("--branch", default="", metavar="NAME", help="Branch to compare with (default: stack/<series>).")

@@ -14,6 +14,7 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import coloured, print_lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.drift import DEFAULT_VISITS, Drift, find_drift
 from patchstack.drift import report as reporting
 from patchstack.drift.line import resolve
@@ -36,7 +37,15 @@ class DriftRequest:
     reports: Path | None = None
 
 
-@click.command("drift", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "drift",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack drift --since REF --onto main": "which commit since REF broke an anchor",
+        "apply-stack drift --print-workflow": "a workflow that looks every night",
+    },
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option("--since", metavar="REF", help="Commit that the series is known to apply to; keep it from run to run.")
 @click.option("--onto", metavar="REF", help="Commit of today; a local branch wins over other names.")
 @options.repo

@@ -185,13 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(problem.told(), problem.as_json(), ExitCode.USAGE, as_json=wants_json)
     except (KeyboardInterrupt, click.Abort):
         problem_text = "interrupted; the branch is as it was or complete"
-        _complain(problem_text, {"problem": problem_text}, _INTERRUPTED, as_json=wants_json)
+        _complain(problem_text, PatchstackError(problem_text).as_json(), _INTERRUPTED, as_json=wants_json)
     except Exception as error:
         file = _write_report(error)
         problem_text = f"internal error: {type(error).__name__}: {error}"
         _complain(
             f"{problem_text} (report: {file})",
-            {"problem": problem_text, "report": file},
+            {**PatchstackError(problem_text).as_json(), "report": file},
             ExitCode.INTERNAL,
             as_json=wants_json,
         )

@@ -10,11 +10,19 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import print_lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.confine.policy import tree_code as allowed
 from patchstack.tree.git import Repository
 
 
-@click.command("refresh")
+@click.command(
+    "refresh",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack refresh --series ../mine --dry-run": "what amended commits change in the series",
+        "apply-stack refresh --series ../mine": "take them into it",
+    },
+)
 @click.option(
     "--series", "folder", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the series."
 )

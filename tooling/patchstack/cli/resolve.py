@@ -13,6 +13,7 @@ from patchstack.cli import options
 from patchstack.cli.apply import as_reference, locate
 from patchstack.cli.output import coloured, print_lines
 from patchstack.cli.report import RunReport, as_json, lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.confine.policy import tree_code as allowed
 from patchstack.errors import TreeError, UsageError
 from patchstack.resolve import run
@@ -21,7 +22,14 @@ from patchstack.resolve.state import StateFile
 from patchstack.tree.git import GitCommitHash, Repository
 
 
-@click.command("resolve")
+@click.command(
+    "resolve",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack resolve --continue": "take what was edited, and go on",
+        "apply-stack resolve --abort": "give up; nothing has changed",
+    },
+)
 @click.option("--continue", "goes_on", is_flag=True, help="Take what the worktree holds, and go on.")
 @click.option("--abort", "gives_up", is_flag=True, help="Take the worktree away; series and branch stay as they are.")
 @options.repo

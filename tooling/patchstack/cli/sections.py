@@ -1,4 +1,4 @@
-"""Help of a command with many options: in sections, with examples below."""
+"""Help with examples below, and with the options in sections where there are many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+
+class CommandWithExamples(click.Command):
+    """A command whose help ends with examples.
+
+    Attributes:
+        examples: commands to begin with, and what each does.
+    """
+
+    def __init__(self, *args: Any, examples: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.examples = examples
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options and the examples."""
+        super().format_options(ctx, formatter)
+        write_examples(self.examples, formatter)
+
+
+def write_examples(examples: Mapping[str, str], formatter: click.HelpFormatter) -> None:
+    """Write the section."""
+    with formatter.section("Examples"):
+        formatter.write_dl(list(examples.items()), col_max=formatter.width // 2)
 
 
 class SectionedGroup(click.Group):
@@ -36,5 +59,4 @@ class SectionedGroup(click.Group):
                 with formatter.section(title):
                     formatter.write_dl(records)
         self.format_commands(ctx, formatter)
-        with formatter.section("Examples"):
-            formatter.write_dl(list(self.examples.items()), col_max=formatter.width // 2)
+        write_examples(self.examples, formatter)

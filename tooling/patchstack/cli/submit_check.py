@@ -11,13 +11,21 @@ import click
 from patchstack.cli import options
 from patchstack.cli.apply import current_folder
 from patchstack.cli.output import print_lines
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.pulls.submit_checks import check_submit
 from patchstack.pulls.submit_report import as_json, lines
 from patchstack.stack.refs import check_name
 from patchstack.tree.git import Repository
 
 
-@click.command("submit-check")
+@click.command(
+    "submit-check",
+    cls=CommandWithExamples,
+    examples={
+        "apply-stack submit-check": "what ghstack would do with what is checked out",
+        "apply-stack submit-check --branch stack/mine --json": "the same of another branch, as JSON",
+    },
+)
 @options.repo
 @click.option("--branch", metavar="NAME", help="Branch to submit (default: what is checked out, as ghstack does).")
 @click.option("--remote", metavar="NAME", help="Remote to submit to (default: that of .ghstackrc, else origin).")

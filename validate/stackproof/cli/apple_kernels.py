@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.errors import PatchstackError, UsageError
 from patchstack.reference.progress import for_this_terminal
 from stackproof.engines.apple.container import KernelEntry, Metallib
@@ -50,7 +51,14 @@ def _library_options(command: _Command) -> _Command:
     return command
 
 
-@apple_kernels.command("list")
+@apple_kernels.command(
+    "list",
+    cls=CommandWithExamples,
+    examples={
+        "validate-stack apple-kernels list --name ^grid_sampler": "kernels of a name",
+        "validate-stack apple-kernels list --calls atomic.*add": "kernels that add atomically",
+    },
+)
 @_library_options
 @click.option("--name", "patterns", multiple=True, metavar="REGEX", help="Only names that match; may be repeated.")
 @click.option("--calls", metavar="REGEX", help="Only kernels that call an air function of that name.")
@@ -74,7 +82,14 @@ def list_(
         click.echo(f"{len(found)} of {len(library.entries)} functions of {library.where}")
 
 
-@apple_kernels.command("show")
+@apple_kernels.command(
+    "show",
+    cls=CommandWithExamples,
+    examples={
+        "validate-stack apple-kernels show sin_dense_half_half": "its parameters, and what it calls",
+        "validate-stack apple-kernels show sin_dense_half_half --ir": "its disassembly",
+    },
+)
 @_library_options
 @click.option("--ir", is_flag=True, help="Print the disassembly, whose lines reports refer to.")
 @click.argument("name")

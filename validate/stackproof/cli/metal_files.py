@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from patchstack.cache import cache_dir
+from patchstack.cli.sections import CommandWithExamples
 from patchstack.errors import PatchstackError
 from stackproof.engines.metal import ALL_DETECTORS, RunMode
 from stackproof.engines.metal.build import Source
@@ -18,7 +19,14 @@ from stackproof.gates.metal_check.gate import DEFAULT_VERSIONS, source_findings
 from stackproof.model import Finding
 
 
-@click.command("metal")
+@click.command(
+    "metal",
+    cls=CommandWithExamples,
+    examples={
+        "validate-stack metal k.metal -I include": "check a file",
+        "validate-stack metal k.metal --run script.py": "run its kernels under the detectors",
+    },
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("-I", "--include", "include", multiple=True, type=click.Path(path_type=Path), help="Folder of headers.")
 @click.option("-D", "--define", "defines", multiple=True, metavar="NAME[=VALUE]", help="Macro.")

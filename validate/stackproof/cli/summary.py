@@ -8,10 +8,18 @@ from pathlib import Path
 
 import click
 
+from patchstack.cli.sections import CommandWithExamples
 from stackproof.report.summary import markdown, read_report
 
 
-@click.command("summary")
+@click.command(
+    "summary",
+    cls=CommandWithExamples,
+    examples={
+        "validate-stack summary linux.json macos.json": "one table of two runs",
+        "validate-stack summary reports/*.json": "of all runs of a workflow",
+    },
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def summary(files: Sequence[Path]) -> None:
     """Print the reports of several runs (FILES, each written by --json) as one Markdown table.
