@@ -19,6 +19,8 @@ _MPS = "aten/src/ATen/native/mps"
 _IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
 _DATE = "2026-01-01T00:00:00Z"
 Stage = tuple[str, Mapping[str, Any]]
+# What the series implements on the 2.11 tree; its other operator is for trees with upstream's backward.
+_OPS = {"ops": ("grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward")}
 Commits = tuple[GitCommitHash, GitCommitHash]
 
 
@@ -107,10 +109,10 @@ class Target:
             return [(name, {}) for name in check or ("metal-check", "host-check")] + [("op-run", {})]
         metal: list[Stage] = [
             ("metal-check", {}),
-            ("metal-run", {"small": True, "run_modes": ("plain",)}),
-            ("metal-run", {"small": True, "run_modes": ("detectors",)}),
+            ("metal-run", {**_OPS, "small": True, "run_modes": ("plain",)}),
+            ("metal-run", {**_OPS, "small": True, "run_modes": ("detectors",)}),
         ]
-        run: list[Stage] = [("host-run", {}), ("metal-run", {})]
+        run: list[Stage] = [("host-run", _OPS), ("metal-run", _OPS)]
         if not path:
             return [*metal, ("host-check", {}), *run]
         return [("host-check", {}), run[0]] if host else [*metal, *reversed(run)]

@@ -128,6 +128,14 @@ FAULTS = {
 
 
 FAULTS_OF_DIVISION = {
+    "the stride of positions beside its place": Fault(
+        "params.grad_output_strides[N - 1] = static_cast<int32_t>(position",
+        "params.grad_output_strides[N] = static_cast<int32_t>(position",
+        ("wrong-value",),
+        "one column",
+        kind="values",
+        path=LANES_FILE,
+    ),
     "sums that are not zeroed": Fault(
         "    if (call.compute_grad_input && !zeroes_sums) {\n      sums.zero_();\n    }\n",
         "",

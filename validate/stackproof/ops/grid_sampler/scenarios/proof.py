@@ -34,6 +34,12 @@ _MATRIX = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "e
 # On little, since every access of the kernels is watched; the second with channels enough to divide their work.
 _WATCHED = {"two samples": ("sliced",), "17 channels": ("contiguous", "channels_last")}
 
+# Where the last axis of grad_output has one element, its stride may be anything; channels enough to divide their work.
+_COLUMN = {
+    2: Shape("one column", (2, 17, 5, 7), (6, 1), layouts=("sliced",)),
+    3: Shape("one column", (2, 17, 4, 5, 7), (6, 1, 1), layouts=("sliced",)),
+}
+
 # One way of calling a sampler that has no mode, dtype or shape to vary.
 Calls = Callable[[StandinDevice, Sampler], Iterator[HostCase]]
 
@@ -65,7 +71,7 @@ class _SamplerHostProof(ABC):
 
     def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
         if scenario.kind == "values":
-            return list(self._matrix(device, scenario, _MATRIX))
+            return list(self._matrix(device, scenario, (*_MATRIX, _COLUMN[2].name)))
         if scenario.kind == "detectors":
             with device.detectors():
                 return list(self._matrix(device, scenario, _WATCHED, _WATCHED))
@@ -131,7 +137,7 @@ class ForwardHostProof(_SamplerHostProof):
 
 
 def _shapes(sampler: Sampler, names: Sequence[str]) -> list[Shape]:
-    return [shape for shape in SHAPES[sampler.dims] if shape.name in names]
+    return [shape for shape in (*SHAPES[sampler.dims], _COLUMN[sampler.dims]) if shape.name in names]
 
 
 def _dirty_gradients(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
