@@ -18,7 +18,7 @@ from patchstack.series import load_series
 from patchstack.tree.git import Repository
 
 FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
-HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
+HOST, HEADER, TEST, NOTES = "ops/Tint.mm", "ops/Tint.h", "test/test_tint.py", "docs/tint.md"
 
 
 def _kinds(place: Checkout, repository: Repository, folder: Path, **options: Any) -> list[tuple[str, str]]:
@@ -79,6 +79,10 @@ def test_each_hunk_gets_the_most_durable_kind_that_gives_its_bytes(
         (HOST, "  check(out);\n", "  check(out);\n  check(self);\n", "place-fragment"),
         (HOST, "value * 2", "value * 3", "replace-definition"),
         (HOST, "#include <ops/Tint.h>\n", "#include <ops/Shade.h>\n#include <ops/Tint.h>\n", "place-fragment"),
+        (HEADER, "  float value_ = 1;\n", "  float value_ = 1;\n  bool dark_ = false;\n", "replace-statements"),
+        (HEADER, "float value() const;", "double value() const;", "replace-statements"),
+        (HEADER, "void tint_all();\n", "", "replace-statements"),
+        (HEADER, "#pragma once\n", "#pragma once\n#define TINTS 2\n", "replace-statements"),
         (TEST, '    "other": [1],\n', '    "other": [1],\n    "third": [2],\n', "add-python-entry"),
         (TEST, '    "tint": None,\n', "", "remove-python-entry"),
         (TEST, "tint(1), 2", "tint(1), 3", "replace-definition"),

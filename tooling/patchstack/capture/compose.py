@@ -22,7 +22,7 @@ from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
-from patchstack.edits.cxx_statements import ReplaceStatements
+from patchstack.edits.cxx_statements import ReplaceStatements, scope_words
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.manifest.overlay import has_markers
@@ -284,6 +284,8 @@ def _around(edit: CxxEdit | PlacePythonFragment | ReplacePythonDefinition) -> tu
             ([b"class %s:" % names[0]], []) if len(names) == 1 else ([b"# In " + b" / ".join(names)] * bool(names), [])
         )
     place = edit.place
+    if place.relation == "scope":
+        return [f"// In {scope_words(place)}:".encode()], []
     if place.in_function or isinstance(edit, ReplaceStatements):
         return [f"// In the body of {place.name}, {place}:".encode()], []
     is_inside = place.kind == "namespace" and place.relation in ("start_of", "end_of")

@@ -75,7 +75,7 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         yield from _spacing(edit.spacing)
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
-        yield "definition", flow(place_entry(edit.place))
+        yield edit.place.relation, flow(place_entry(edit.place))
         if isinstance(edit, ReplaceStatements):
             yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)

@@ -28,6 +28,7 @@ DEFINITION_KINDS = (
 )
 ANCHOR_KINDS = ("include", "include_block", "namespace", "file", *DEFINITION_KINDS)
 FUNCTION_KINDS = ("function", "kernel")
+SCOPE_KINDS = ("namespace", "file", "struct", "class", "union")
 STATEMENT_VERBS = ("declares", "calls", "assigns", "returns")
 ANY = "any"
 PLACES = ("after", "before", "start_of", "end_of", "into")
@@ -38,8 +39,8 @@ class CxxPlace:
     """A place relative to something named.
 
     Attributes:
-        relation: ``after``, ``before``, ``start_of``, ``end_of``, ``into`` (an include block, sorted), or
-            ``definition`` (the thing itself, to be replaced).
+        relation: ``after``, ``before``, ``start_of``, ``end_of``, ``into`` (an include block, sorted),
+            ``definition`` (the thing itself, to be replaced) or ``scope`` (what is declared in it).
         kind: one of :data:`ANCHOR_KINDS`.
         name: name of the thing; for an include block, one include that it contains.
         scope: the namespace and types around it; ``None`` accepts any.
@@ -180,9 +181,10 @@ def _pick(inner: Section) -> str:
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
     allowed = {
         "into": ("include_block",),
-        "start_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
-        "end_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
+        "start_of": (*SCOPE_KINDS, *FUNCTION_KINDS),
+        "end_of": (*SCOPE_KINDS, *FUNCTION_KINDS),
         "definition": DEFINITION_KINDS,
+        "scope": SCOPE_KINDS,
     }.get(relation, tuple(k for k in ANCHOR_KINDS if k != "file"))
     if kind not in allowed:
         raise inner.error(f"'{relation}' does not go with '{kind}'", expected=f"one of {', '.join(allowed)}")
@@ -200,17 +202,18 @@ def find_hits(file: CxxFile, place: CxxPlace) -> list[Hit]:
         return _blocks(file, place)
     if place.kind == "namespace":
         return [Hit(n.start, n.end, file.line(n.start), n) for n in file.namespaces if n.name == place.name]
-    return [Hit(file.comment_start(d), d.end, file.line(d.start), d) for d in _named(file, place)]
+    return [Hit(file.comment_start(d), d.end, file.line(d.start), d) for d in named_so(file, place)]
 
 
-def _named(file: CxxFile, place: CxxPlace) -> list[Definition]:
+def named_so(file: CxxFile, place: CxxPlace) -> list[Definition]:
+    """The definitions that have the kind, the name and the scope of a place."""
     names = [d for d in file.definitions if d.kind == place.kind and place.name in (d.name, d.qualified)]
     return [d for d in names if place.scope in (None, d.scope)]
 
 
 def find_functions(file: CxxFile, place: CxxPlace) -> list[Definition]:
     """The function that a place is in; none where there are several of that name."""
-    found = _named(file, place)
+    found = named_so(file, place)
     return found if len(found) == 1 else []
 
 

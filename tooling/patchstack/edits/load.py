@@ -253,9 +253,13 @@ def _statements(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
         steps = parts.part(load_steps, section, "definition") if section.has("definition") else ()
         parts.check()
         return ReplacePythonStatements(**shared, fragment=fragment, steps=steps, replaces=digests, statements=count)
-    place = parts.part(load_place, section, keys=("definition",))
+    place = parts.part(load_place, section, keys=("definition", "scope"))
     parts.check()
-    if place.kind not in FUNCTION_KINDS:
+    if place.relation == "scope":
+        if not count:
+            problem = "a scope has no signature"
+            raise section.error(problem, line=section.line_of("statements"), expected="a whole number from 1")
+    elif place.kind not in FUNCTION_KINDS:
         problem = f"only a function has statements, and no {place.kind}"
         raise section.error(problem, line=section.line_of("definition"), expected=" or ".join(FUNCTION_KINDS))
     return ReplaceStatements(**shared, fragment=fragment, place=place, replaces=digests, statements=count)
