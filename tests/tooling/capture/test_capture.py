@@ -88,7 +88,8 @@ def test_each_hunk_gets_the_most_durable_kind_that_gives_its_bytes(
         (TEST, "tint(1), 2", "tint(1), 3", "replace-definition"),
         (TEST, "\n\nSKIPS = {", "\nMORE = 1\nSKIPS = {", "replace-statements"),
         ("CMakeLists.txt", "add(tint)", "add(tint shade)", "apply-diff"),
-        (FUNCTIONS, "autogen: tint_backward.out", "autogen: tint_backward.two", "apply-diff"),
+        (FUNCTIONS, "autogen: tint_backward.out", "autogen: tint_backward.two", "replace-statements"),
+        (FUNCTIONS, "  autogen: tint", "  tags: core\n  autogen: tint", "place-fragment"),
     ],
 )
 def test_one_hunk(

@@ -11,6 +11,7 @@ from patchstack.capture.cxx import Proposal, cxx_proposals
 from patchstack.capture.model import CaptureError, Choice, FileChange
 from patchstack.capture.python import python_proposals
 from patchstack.capture.state import State
+from patchstack.capture.yaml import yaml_proposals
 from patchstack.edits import Edit, Status
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
@@ -19,6 +20,7 @@ from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.regenerate import RegenerateShim
+from patchstack.edits.yaml_edit import YAML_SUFFIXES
 from patchstack.errors import PatchstackError
 from patchstack.manifest.overlay import has_markers
 from patchstack.tree.c_shim import HEADER_FOLDER, parse_declarations
@@ -109,7 +111,8 @@ def _proposals(path: str, state: State) -> Iterable[Proposal]:
         return cxx_proposals(path, state)
     if path.endswith(".py"):
         return python_proposals(path, state)
-    return _dispatch_proposals(path, state) if path == FUNCTIONS_PATH else ()
+    dispatch = _dispatch_proposals(path, state) if path == FUNCTIONS_PATH else ()
+    return itertools.chain(dispatch, yaml_proposals(path, state)) if path.endswith(YAML_SUFFIXES) else ()
 
 
 def applied(tree: Tree, edits: Iterable[Edit]) -> bytes | None:
