@@ -145,6 +145,8 @@ def test_a_series_that_exists_is_extended_and_keeps_its_letters(
         ("delete", "docs/tint.md: no edit takes a whole file away"),
         ("binary", "docs/picture.bin: a binary file"),
         ("latin", "the name of a file is not UTF-8, so that no manifest can have it; found 'docs/t"),
+        ("feed", "the path 'docs/a\\nb.md' has a character that cannot be printed"),
+        ("slash", "has a backslash; expected '/' between the parts"),
         ("mode", "CMakeLists.txt: a change of mode or kind"),
         ("link", "docs/link: a change of mode or kind cannot be captured; found a symbolic link"),
         ("crlf", "docs/new.md: a file with CR LF"),
@@ -162,7 +164,12 @@ def test_what_no_edit_can_say_is_refused_by_name_and_nothing_is_written(
         os.symlink("tint.md", place.path / "docs/link")
     elif what == "latin":
         Path(os.fsdecode(os.fsencode(place.path) + b"/docs/t\xefnt.md")).write_text("text\n")
-    files = {"binary": {"docs/picture.bin": b"\0\1"}, "crlf": {"docs/new.md": b"a\r\nb\r\n"}}.get(what, {})
+    files = {
+        "binary": {"docs/picture.bin": b"\0\1"},
+        "crlf": {"docs/new.md": b"a\r\nb\r\n"},
+        "feed": {"docs/a\nb.md": b"a\n"},
+        "slash": {"docs/a\\b.md": b"a\n"},
+    }.get(what, {})
     place.commit("Do something", files)
     code, _, err = run(capsys, "capture", "main..HEAD", "--series", tmp_path / "mine", "--repo", place.path)
     assert (code, said in err) == (3, True), err
@@ -193,6 +200,31 @@ def test_a_dry_run_writes_nothing(place: Checkout, tmp_path: Path, capsys: pytes
 def test_a_range_that_is_none_is_a_usage_error(opened: Repository, tmp_path: Path, commits: str) -> None:
     with pytest.raises(UsageError, match=r"BASE\.\.HEAD"):
         capture(opened, commits, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("name", ["../../x", "a b", "-x", "A"])
+def test_a_name_that_is_no_id_is_refused_and_nothing_is_written(place: Checkout, tmp_path: Path, name: str) -> None:
+    _two_commits(place)
+    (tmp_path / "a").mkdir()
+    with Repository.open(place.path) as repository, pytest.raises(UsageError, match="cannot be an id"):
+        capture(repository, "main..HEAD", tmp_path / "a" / "mine", name=name)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "checkout"]
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_usage_error(opened: Repository, place: Checkout) -> None:
+    _two_commits(place)
+    with pytest.raises(UsageError, match="nothing can be written beside the series"):
+        capture(opened, "main..HEAD", Path("/proc/mine"))
+
+
+@pytest.mark.parametrize("command", [["capture", "main..HEAD"], ["refresh"], ["diff"]])
+def test_a_second_series_is_refused_where_a_command_takes_one(
+    place: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    both = ["--series", tmp_path / "mine", "--series", tmp_path / "yours"]
+    code, _, err = run(capsys, *command, *both, "--repo", place.path)
+    assert (code, "--series is given 2 times" in err) == (2, True), err
 
 
 def test_a_folder_with_something_else_is_refused(place: Checkout, opened: Repository, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.errors import UsageError
+from patchstack.manifest.section import path_problem
 from patchstack.messages.trailers import parse_message
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from patchstack.tree.git.model import MODE_FILE
@@ -84,6 +85,10 @@ def _require_plain(commit: str, path: str, old_mode: str, new_mode: str) -> None
     if path != os.fsencode(path).decode(errors="replace"):
         problem = "the name of a file is not UTF-8, so that no manifest can have it"
         raise CaptureError(problem, where=commit[:12], found=ascii(path), next_command="git mv it to another name")
+    if problems := path_problem(path):
+        raise CaptureError(
+            problems[0], where=commit[:12], expected=problems[1], next_command="git mv it to another name"
+        )
     if int(new_mode) == 0:
         problem = "no edit takes a whole file away, as this commit does (or renames it)"
         raise CaptureError(
