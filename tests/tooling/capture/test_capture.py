@@ -109,6 +109,46 @@ def test_lines_of_a_function_are_named_after_it(place: Checkout, opened: Reposit
     assert edit.fragment.name == "tint_mps_lines"
 
 
+HELPERS = """\
+namespace at::native {
+
+static int one(int a) {
+  return a;
+}
+
+// Twice.
+static int two(int a) {
+  return one(a) + one(a);
+}
+
+int other(int a) {
+  return a;
+}
+
+int three(int a) {
+  return two(a) + one(a);
+}
+
+} // namespace at::native
+"""
+
+
+@pytest.mark.parametrize("below", ["int other(", "int another("])
+def test_helpers_that_a_commit_takes_out_go_behind_what_used_them(
+    place: Checkout, opened: Repository, tmp_path: Path, below: str
+) -> None:
+    place.commit("Helpers", {"ops/help.mm": HELPERS})
+    place.git("checkout", "-q", "-b", "work")
+    helpers = HELPERS[HELPERS.index("static int one") : HELPERS.index("int other")]
+    text = HELPERS.replace(helpers, "").replace("two(a) + one(a)", "a + a + a").replace("int other(", below)
+    place.commit("Need no helpers", {"ops/help.mm": text})
+    found = capture(opened, "main..HEAD", tmp_path / "mine")
+    kinds = [choice.edit.kind for choice in found.changes[0].choices]
+    assert kinds[-1] == "remove-unused-definition"
+    assert "apply-diff" not in kinds
+    assert sum(choice.hunks for choice in found.changes[0].choices) == 2
+
+
 def test_what_later_commits_do_to_text_of_earlier_ones_is_kept_apart(
     place: Checkout, opened: Repository, tmp_path: Path
 ) -> None:
