@@ -79,7 +79,7 @@ def test_each_hunk_gets_the_most_durable_kind_that_gives_its_bytes(
         (HOST, "  check(out);\n", "  check(out);\n  check(self);\n", "place-fragment"),
         (HOST, "value * 2", "value * 3", "replace-definition"),
         (HOST, "#include <ops/Tint.h>\n", "#include <ops/Shade.h>\n#include <ops/Tint.h>\n", "place-fragment"),
-        (HEADER, "  float value_ = 1;\n", "  float value_ = 1;\n  bool dark_ = false;\n", "replace-statements"),
+        (HEADER, "  float value_ = 1;\n", "  float value_ = 1;\n  bool dark_ = false;\n", "place-fragment"),
         (HEADER, "float value() const;", "double value() const;", "replace-statements"),
         (HEADER, "void tint_all();\n", "", "replace-statements"),
         (HEADER, "#pragma once\n", "#pragma once\n#define TINTS 2\n", "replace-statements"),

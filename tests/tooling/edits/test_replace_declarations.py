@@ -161,3 +161,57 @@ def test_a_scope_has_no_signature() -> None:
 def test_declarations_end_where_they_end(source: bytes, expected: list[bytes]) -> None:
     file = parse_cxx(source)
     assert [one.text for one in declarations(file, 0, len(source))] == expected
+
+
+def placed(source: bytes, new: bytes, where: str) -> Outcome:
+    return plan_on(edit_from(f"{{kind: place-fragment, path: a.h, fragment: new, {where}}}", {"a.h": new}), source)
+
+
+FIELD = b"  bool is_deep_ = false;\n"
+BEHIND_FIELD = "after: {declaration: depth_, in: 'at::native::Shade'}"
+
+
+def test_a_field_lands_behind_another_and_is_not_added_again() -> None:
+    outcome = placed(HEADER, FIELD, BEHIND_FIELD)
+    assert outcome.after == HEADER.replace(b"  int depth_ = 0;\n", b"  int depth_ = 0;\n" + FIELD)
+    assert placed(outcome.after, FIELD, BEHIND_FIELD).status is Status.SATISFIED
+
+
+def test_the_type_of_the_field_that_is_named_does_not_matter() -> None:
+    outcome = placed(HEADER.replace(b"int depth_ = 0", b"int64_t depth_{2}"), FIELD, BEHIND_FIELD)
+    assert b"  int64_t depth_{2};\n" + FIELD in (outcome.after or b"")
+
+
+def test_a_field_that_another_type_has_does_not_count_as_there() -> None:
+    source = HEADER + b"\nstruct Other {\n" + FIELD + b"};\n"
+    outcome = placed(source, FIELD, BEHIND_FIELD)
+    assert outcome.after == source.replace(b"  int depth_ = 0;\n", b"  int depth_ = 0;\n" + FIELD, 1)
+
+
+def test_a_field_with_a_value_lands_at_the_end_of_its_type() -> None:
+    outcome = placed(HEADER, FIELD, "end_of: {struct: Shade, in: 'at::native'}")
+    assert outcome.after == HEADER.replace(b"{false};\n", b"{false};\n" + FIELD)
+
+
+@pytest.mark.parametrize(
+    ("new", "where", "behind"),
+    [
+        (b"void shade_none();\n", "after: {declaration: shade_all, in: 'at::native'}", b"void shade_all(int depth);\n"),
+        (b"using at::Two;\n", "after: {declaration: One, in: global}", b"using at::One;\n"),
+    ],
+)
+def test_a_prototype_and_a_using_line_are_anchors(new: bytes, where: str, behind: bytes) -> None:
+    source = b"using at::One;\n" + HEADER
+    assert placed(source, new, where).after == source.replace(behind, behind + new)
+
+
+def test_overloads_are_two_places() -> None:
+    source = HEADER.replace(b"void shade_all(int depth);\n", b"void shade_all(int depth);\nvoid shade_all();\n")
+    outcome = placed(source, b"void f();\n", "after: {declaration: shade_all, in: 'at::native'}")
+    assert outcome.after is None
+    assert "2 places match" in str(outcome.conflict)
+
+
+def test_a_declaration_that_is_gone_is_a_conflict() -> None:
+    outcome = placed(HEADER.replace(b"int depth_", b"int deep_"), FIELD, BEHIND_FIELD)
+    assert "0 places match 'after declaration depth_ in at::native::Shade', expected 1" in str(outcome.conflict)

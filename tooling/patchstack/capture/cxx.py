@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from patchstack.capture.state import Insertion, State
 from patchstack.edits import Edit
-from patchstack.edits.cxx_anchor import ANY, FUNCTION_KINDS, CxxPlace, Hit, find_hits
+from patchstack.edits.cxx_anchor import ANY, FUNCTION_KINDS, CxxPlace, Hit, find_hits, whole_lines
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
-from patchstack.edits.cxx_statements import ReplaceStatements, lines_of, signature
+from patchstack.edits.cxx_statements import ReplaceStatements, signature
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
 from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
-from patchstack.tree.cxx_declarations import declarations
+from patchstack.tree.cxx_declarations import declarations, used_names
 from patchstack.tree.cxx_digest import code_digest
 from patchstack.tree.cxx_statements import Statement, brackets_pair, statements_of
 from patchstack.tree.text import line_end, line_start
@@ -122,6 +122,7 @@ def _places(file: CxxFile, insertion: Insertion, text: bytes) -> Iterator[CxxPla
     scope = max(inside, key=lambda body: body.start, default=None)
     name = scope.name if isinstance(scope, Namespace) else scope.qualified if scope else ""
     yield from _beside(file, at, name)
+    yield from _beside_declarations(file, at, scope, name)
     if scope is not None:
         kind = "namespace" if isinstance(scope, Namespace) else scope.kind
         around = None if isinstance(scope, Namespace) else scope.scope
@@ -141,6 +142,19 @@ def _beside(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
             place = CxxPlace(relation, found.kind, found.name, scope)
             yield from _counted(file, place, found.start)
             yield from _counted(file, dataclasses.replace(place, inside_if=True), found.start)
+
+
+def _beside_declarations(file: CxxFile, at: int, scope: Definition | Namespace | None, name: str) -> Iterator[CxxPlace]:
+    """Places beside the fields, prototypes and ``using`` lines next to an offset."""
+    low, high = (scope.body_start, scope.body_end) if scope is not None else (0, len(file.data))
+    listed = list(declarations(file, low, high))
+    above = [one for one in listed if one.end <= at][-1:]
+    below = [one for one in listed if one.start >= at][:1]
+    for relation, found in (("after", above), ("before", below)):
+        for one in found:
+            for target in (*one.declares, *used_names(one)):
+                place = CxxPlace(relation, "declaration", target, name)
+                yield from _counted(file, place, one.start)
 
 
 def _beside_namespaces(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
@@ -294,7 +308,7 @@ def _run_edits(
         first, last = held(spans, start, end)
         for low, high in ((first, last), (first - 1, last), (first, last + 1), (first - 1, last + 1)):
             if 0 <= low <= high < len(listed):
-                for hit in lines_of(file, listed[low], listed[high]):
+                for hit in whole_lines(file, listed[low], listed[high]):
                     yield from _statement_edit(path, file, state, place, high - low + 1, hit)
 
 

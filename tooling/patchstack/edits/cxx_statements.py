@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, named_so
+from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, named_so, whole_lines
 from patchstack.edits.cxx_edit import Located, identity, named
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.model import Outcome, Status
@@ -22,7 +22,7 @@ from patchstack.tree.cxx_digest import code_digest, comments_of
 from patchstack.tree.cxx_statements import Statement, body_of, statements_in, statements_of
 from patchstack.tree.git import Tree
 from patchstack.tree.pieces import Piece
-from patchstack.tree.text import line_end, line_start
+from patchstack.tree.text import line_end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,14 +154,7 @@ def runs(file: CxxFile, edit: ReplaceStatements, count: int | None = None) -> It
             blocks.setdefault(one.block, []).append(one)
         for block in blocks.values():
             for first, last in zip(block, block[wanted - 1 :], strict=False):
-                yield from lines_of(file, first, last)
-
-
-def lines_of(file: CxxFile, first: Statement, last: Statement) -> Iterator[Hit]:
-    """The lines from one statement to another, with the comment lines above; nothing where others share them."""
-    code, start, end = file.uncommented, line_start(file.data, first.start), line_end(file.data, last.end - 1)
-    if not code[start : first.start].strip() and not code[last.end : end].strip():
-        yield Hit(file.comment_above(start), end, file.line(first.start), first)
+                yield from whole_lines(file, first, last)
 
 
 def signature(file: CxxFile, function: Definition) -> Iterator[Hit]:

@@ -20,6 +20,15 @@ _LINKAGE = re.compile(rb"extern\s*\"\s*\"\s*\Z")
 _VALUE = re.compile(rb"=\s*\Z")
 
 
+_USING = re.compile(rb"using\s+(?!namespace\b)(?:[\w:]*::)?(\w+)\s*;")
+
+
+def used_names(one: Statement) -> tuple[str, ...]:
+    """The name that a ``using`` declaration brings in."""
+    found = _USING.match(one.text)
+    return (found[1].decode(),) if found else ()
+
+
 def declarations(file: CxxFile, low: int, high: int) -> Iterator[Statement]:
     """What is declared between two offsets, in order; a linkage block is replaced by what is in it.
 
