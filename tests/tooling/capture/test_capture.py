@@ -216,6 +216,21 @@ def test_what_no_edit_can_say_is_refused_by_name_and_nothing_is_written(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["checkout"]
 
 
+@pytest.mark.parametrize(
+    ("message", "problem"), [(b"", "the commit has no message"), (b"caf\xe9\n", "the message is not UTF-8")]
+)
+def test_a_message_that_no_series_can_have_is_refused(
+    place: Checkout, opened: Repository, tmp_path: Path, message: bytes, problem: str
+) -> None:
+    place.git("checkout", "-q", "-b", "work")
+    (place.path / NOTES).write_text("Other notes.\n")
+    (tmp_path / "message").write_bytes(message)
+    commit = ("-c", "i18n.commitEncoding=latin1", "commit", "-q", "-a", "--allow-empty-message", "-F")
+    place.git(*commit, str(tmp_path / "message"))
+    with pytest.raises(PatchstackError, match=problem):
+        capture(opened, "main..HEAD", tmp_path / "mine")
+
+
 def test_a_schema_line_that_changes_is_announced(place: Checkout, opened: Repository, tmp_path: Path) -> None:
     place.git("checkout", "-q", "-b", "work")
     place.commit("Add an argument", place.replaced(FUNCTIONS, "tint(Tensor self)", "tint(Tensor self, int by=1)"))

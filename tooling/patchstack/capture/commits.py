@@ -53,6 +53,9 @@ def read_commit(repository: Repository, commit: GitCommitHash, parent: GitCommit
         CaptureError: it holds what cannot be captured, or nothing.
     """
     message = parse_message(repository.commit(commit).message)
+    if not message.title or "\ufffd" in f"{message.title}{message.body}":
+        problem = "the message is not UTF-8" if message.title else "the commit has no message"
+        raise CaptureError(problem, where=commit[:12], next_command="git rebase -i, and reword it")
     files = tuple(_files(repository, commit, parent))
     if not files:
         raise CaptureError("the commit changes no file", where=f"{commit[:12]} {message.title}")
