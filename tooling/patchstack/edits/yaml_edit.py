@@ -126,7 +126,7 @@ def _shape(entry: YamlEntry) -> tuple[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceYamlEntries(YamlEdit):
-    """Add entries behind one that is there.
+    """Add entries to a list or mapping of YAML, behind one that is there.
 
     Attributes:
         after: name of that entry.
@@ -166,7 +166,7 @@ class PlaceYamlEntries(YamlEdit):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceYamlEntries(YamlEdit):
-    """Put a fragment where some entries stand one behind the other, the comment lines above them included.
+    """Put a fragment where some entries of YAML stand one behind the other, the comment lines above them included.
 
     Attributes:
         replaces: digests (:func:`patchstack.tree.text.digest`) of the texts that may be replaced.
