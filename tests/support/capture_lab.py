@@ -44,6 +44,25 @@ Tensor tint_mps(const Tensor& self) {
 
 } // namespace at::native
 """,
+    "ops/Tint.h": """\
+#pragma once
+
+namespace at::native {
+
+class TORCH_API Tint final : public Paint {
+ public:
+  explicit Tint(float value);
+  float value() const;
+
+ private:
+  float value_ = 1;
+};
+
+void tint_all(const Tint& tint);
+void tint_all();
+
+} // namespace at::native
+""",
     "test/test_tint.py": """\
 class TestTint(TestCase):
     def test_tint(self):

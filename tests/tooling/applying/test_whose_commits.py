@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -370,3 +370,13 @@ def test_the_file_that_the_stack_edits_does_not_matter_in_the_working_directory(
     (stacked.path / METAL).unlink()
     with stacked.untouched():
         stacked.run().require()
+
+
+def test_commits_that_a_renamed_series_makes_again_are_recorded_as_its_own(stacked: Checkout) -> None:
+    with Repository.open(stacked.path) as repository:
+        record = Record(repository)
+        made = record.read()
+        renamed = [replace(one, series="renamed") for one in made]
+        record.append([*made, *renamed])
+        record.append(renamed)
+        assert record.read() == [*made, *renamed]

@@ -18,7 +18,7 @@ from patchstack.series import load_series
 from patchstack.tree.git import Repository
 
 FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
-HOST, TEST, NOTES = "ops/Tint.mm", "test/test_tint.py", "docs/tint.md"
+HOST, HEADER, TEST, NOTES = "ops/Tint.mm", "ops/Tint.h", "test/test_tint.py", "docs/tint.md"
 
 
 def _kinds(place: Checkout, repository: Repository, folder: Path, **options: Any) -> list[tuple[str, str]]:
@@ -79,12 +79,17 @@ def test_each_hunk_gets_the_most_durable_kind_that_gives_its_bytes(
         (HOST, "  check(out);\n", "  check(out);\n  check(self);\n", "place-fragment"),
         (HOST, "value * 2", "value * 3", "replace-definition"),
         (HOST, "#include <ops/Tint.h>\n", "#include <ops/Shade.h>\n#include <ops/Tint.h>\n", "place-fragment"),
+        (HEADER, "  float value_ = 1;\n", "  float value_ = 1;\n  bool dark_ = false;\n", "place-fragment"),
+        (HEADER, "float value() const;", "double value() const;", "replace-statements"),
+        (HEADER, "void tint_all();\n", "", "replace-statements"),
+        (HEADER, "#pragma once\n", "#pragma once\n#define TINTS 2\n", "replace-statements"),
         (TEST, '    "other": [1],\n', '    "other": [1],\n    "third": [2],\n', "add-python-entry"),
         (TEST, '    "tint": None,\n', "", "remove-python-entry"),
         (TEST, "tint(1), 2", "tint(1), 3", "replace-definition"),
         (TEST, "\n\nSKIPS = {", "\nMORE = 1\nSKIPS = {", "replace-statements"),
         ("CMakeLists.txt", "add(tint)", "add(tint shade)", "apply-diff"),
-        (FUNCTIONS, "autogen: tint_backward.out", "autogen: tint_backward.two", "apply-diff"),
+        (FUNCTIONS, "autogen: tint_backward.out", "autogen: tint_backward.two", "replace-statements"),
+        (FUNCTIONS, "  autogen: tint", "  tags: core\n  autogen: tint", "place-fragment"),
     ],
 )
 def test_one_hunk(
@@ -102,6 +107,46 @@ def test_lines_of_a_function_are_named_after_it(place: Checkout, opened: Reposit
     ((edit,),) = (change.edits for change in load_series(str(tmp_path / "mine")).changes)
     assert isinstance(edit, CxxEdit)
     assert edit.fragment.name == "tint_mps_lines"
+
+
+HELPERS = """\
+namespace at::native {
+
+static int one(int a) {
+  return a;
+}
+
+// Twice.
+static int two(int a) {
+  return one(a) + one(a);
+}
+
+int other(int a) {
+  return a;
+}
+
+int three(int a) {
+  return two(a) + one(a);
+}
+
+} // namespace at::native
+"""
+
+
+@pytest.mark.parametrize("below", ["int other(", "int another("])
+def test_helpers_that_a_commit_takes_out_go_behind_what_used_them(
+    place: Checkout, opened: Repository, tmp_path: Path, below: str
+) -> None:
+    place.commit("Helpers", {"ops/help.mm": HELPERS})
+    place.git("checkout", "-q", "-b", "work")
+    helpers = HELPERS[HELPERS.index("static int one") : HELPERS.index("int other")]
+    text = HELPERS.replace(helpers, "").replace("two(a) + one(a)", "a + a + a").replace("int other(", below)
+    place.commit("Need no helpers", {"ops/help.mm": text})
+    found = capture(opened, "main..HEAD", tmp_path / "mine")
+    kinds = [choice.edit.kind for choice in found.changes[0].choices]
+    assert kinds[-1] == "remove-unused-definition"
+    assert "apply-diff" not in kinds
+    assert sum(choice.hunks for choice in found.changes[0].choices) == 2
 
 
 def test_what_later_commits_do_to_text_of_earlier_ones_is_kept_apart(
@@ -140,6 +185,8 @@ def test_a_series_that_exists_is_extended_and_keeps_its_letters(
         ("delete", "docs/tint.md: no edit takes a whole file away"),
         ("binary", "docs/picture.bin: a binary file"),
         ("latin", "the name of a file is not UTF-8, so that no manifest can have it; found 'docs/t"),
+        ("feed", "the path 'docs/a\\nb.md' has a character that cannot be printed"),
+        ("slash", "has a backslash; expected '/' between the parts"),
         ("mode", "CMakeLists.txt: a change of mode or kind"),
         ("link", "docs/link: a change of mode or kind cannot be captured; found a symbolic link"),
         ("crlf", "docs/new.md: a file with CR LF"),
@@ -157,11 +204,31 @@ def test_what_no_edit_can_say_is_refused_by_name_and_nothing_is_written(
         os.symlink("tint.md", place.path / "docs/link")
     elif what == "latin":
         Path(os.fsdecode(os.fsencode(place.path) + b"/docs/t\xefnt.md")).write_text("text\n")
-    files = {"binary": {"docs/picture.bin": b"\0\1"}, "crlf": {"docs/new.md": b"a\r\nb\r\n"}}.get(what, {})
+    files = {
+        "binary": {"docs/picture.bin": b"\0\1"},
+        "crlf": {"docs/new.md": b"a\r\nb\r\n"},
+        "feed": {"docs/a\nb.md": b"a\n"},
+        "slash": {"docs/a\\b.md": b"a\n"},
+    }.get(what, {})
     place.commit("Do something", files)
     code, _, err = run(capsys, "capture", "main..HEAD", "--series", tmp_path / "mine", "--repo", place.path)
     assert (code, said in err) == (3, True), err
     assert sorted(file.name for file in tmp_path.iterdir()) == ["checkout"]
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"), [(b"", "the commit has no message"), (b"caf\xe9\n", "the message is not UTF-8")]
+)
+def test_a_message_that_no_series_can_have_is_refused(
+    place: Checkout, opened: Repository, tmp_path: Path, message: bytes, problem: str
+) -> None:
+    place.git("checkout", "-q", "-b", "work")
+    (place.path / NOTES).write_text("Other notes.\n")
+    (tmp_path / "message").write_bytes(message)
+    commit = ("-c", "i18n.commitEncoding=latin1", "commit", "-q", "-a", "--allow-empty-message", "-F")
+    place.git(*commit, str(tmp_path / "message"))
+    with pytest.raises(PatchstackError, match=problem):
+        capture(opened, "main..HEAD", tmp_path / "mine")
 
 
 def test_a_schema_line_that_changes_is_announced(place: Checkout, opened: Repository, tmp_path: Path) -> None:
@@ -188,6 +255,31 @@ def test_a_dry_run_writes_nothing(place: Checkout, tmp_path: Path, capsys: pytes
 def test_a_range_that_is_none_is_a_usage_error(opened: Repository, tmp_path: Path, commits: str) -> None:
     with pytest.raises(UsageError, match=r"BASE\.\.HEAD"):
         capture(opened, commits, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("name", ["../../x", "a b", "-x", "A"])
+def test_a_name_that_is_no_id_is_refused_and_nothing_is_written(place: Checkout, tmp_path: Path, name: str) -> None:
+    _two_commits(place)
+    (tmp_path / "a").mkdir()
+    with Repository.open(place.path) as repository, pytest.raises(UsageError, match="cannot be an id"):
+        capture(repository, "main..HEAD", tmp_path / "a" / "mine", name=name)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "checkout"]
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_usage_error(opened: Repository, place: Checkout) -> None:
+    _two_commits(place)
+    with pytest.raises(UsageError, match="nothing can be written beside the series"):
+        capture(opened, "main..HEAD", Path("/proc/mine"))
+
+
+@pytest.mark.parametrize("command", [["capture", "main..HEAD"], ["refresh"], ["diff"]])
+def test_a_second_series_is_refused_where_a_command_takes_one(
+    place: Checkout, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    both = ["--series", tmp_path / "mine", "--series", tmp_path / "yours"]
+    code, _, err = run(capsys, *command, *both, "--repo", place.path)
+    assert (code, "--series is given 2 times" in err) == (2, True), err
 
 
 def test_a_folder_with_something_else_is_refused(place: Checkout, opened: Repository, tmp_path: Path) -> None:

@@ -7,18 +7,22 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from patchstack.capture.apart import Apart, apart
 from patchstack.capture.cxx import Proposal, cxx_proposals
 from patchstack.capture.model import CaptureError, Choice, FileChange
 from patchstack.capture.python import python_proposals
 from patchstack.capture.state import State
+from patchstack.capture.yaml import yaml_proposals
 from patchstack.edits import Edit, Status
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_anchor import CxxPlace
 from patchstack.edits.cxx_edit import CXX_SUFFIXES
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
+from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.regenerate import RegenerateShim
+from patchstack.edits.yaml_edit import YAML_SUFFIXES
 from patchstack.errors import PatchstackError
 from patchstack.manifest.overlay import has_markers
 from patchstack.tree.c_shim import HEADER_FOLDER, parse_declarations
@@ -47,7 +51,16 @@ def choose(tree: Tree, change: FileChange, changes: list[LineChange]) -> Iterato
     if change.before is None:
         yield Choice(_created(change), 1)
         return
-    state = pending = State(split_lines(change.before), split_lines(change.after), changes, 0)
+    old, new = split_lines(change.before), split_lines(change.after)
+    choices = list(_in_order(tree, path, old, new, changes))
+    if path.endswith(PRIVATE_SUFFIXES):
+        choices = _with_removals_last(tree, path, apart(old, new, changes), new, choices)
+    yield from choices
+
+
+def _in_order(tree: Tree, path: str, old: list[bytes], new: list[bytes], changes: list[LineChange]) -> Iterator[Choice]:
+    """Edits for one hunk after the other."""
+    state = pending = State(old, new, changes, 0)
     while state.left:
         found = _first_that_fits(tree, path, state)
         if found is None:
@@ -60,6 +73,28 @@ def choose(tree: Tree, change: FileChange, changes: list[LineChange]) -> Iterato
         state = pending = state.after(count)
     if pending.done < state.done:
         yield diff_choice(tree, path, pending, state)
+
+
+def _with_removals_last(tree: Tree, path: str, parts: Apart, new: list[bytes], choices: list[Choice]) -> list[Choice]:
+    """The same with the removal of definitions behind what used them, if that leaves no more to a diff.
+
+    Args:
+        choices: the edits in the order of the file.
+    """
+    if _removals(choices) >= len(parts.removals):
+        return choices
+    others = list(_in_order(tree, path, parts.old, parts.middle, parts.others))
+    removals = list(_in_order(tree, path, parts.middle, new, parts.removals))
+    left = [sum(one.hunks for one in some if not one.is_structural) for some in (others, choices)]
+    if left[0] > left[1] or _removals(removals) < len(removals):
+        return choices
+    shared = iter(parts.parts)  # of a hunk in two parts the other one counts
+    counted = [dataclasses.replace(c, hunks=c.hunks - sum(itertools.islice(shared, c.hunks))) for c in removals]
+    return [*others, *counted]
+
+
+def _removals(choices: Iterable[Choice]) -> int:
+    return sum(isinstance(choice.edit, RemoveUnusedDefinition) for choice in choices)
 
 
 def _created(change: FileChange) -> Edit:
@@ -109,7 +144,8 @@ def _proposals(path: str, state: State) -> Iterable[Proposal]:
         return cxx_proposals(path, state)
     if path.endswith(".py"):
         return python_proposals(path, state)
-    return _dispatch_proposals(path, state) if path == FUNCTIONS_PATH else ()
+    dispatch = _dispatch_proposals(path, state) if path == FUNCTIONS_PATH else ()
+    return itertools.chain(dispatch, yaml_proposals(path, state)) if path.endswith(YAML_SUFFIXES) else ()
 
 
 def applied(tree: Tree, edits: Iterable[Edit]) -> bytes | None:

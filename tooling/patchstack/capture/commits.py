@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from patchstack.capture.model import CaptureError, FileChange, Source
 from patchstack.errors import UsageError
+from patchstack.manifest.section import path_problem
 from patchstack.messages.trailers import parse_message
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from patchstack.tree.git.model import MODE_FILE
@@ -52,6 +53,9 @@ def read_commit(repository: Repository, commit: GitCommitHash, parent: GitCommit
         CaptureError: it holds what cannot be captured, or nothing.
     """
     message = parse_message(repository.commit(commit).message)
+    if not message.title or "\ufffd" in f"{message.title}{message.body}":
+        problem = "the message is not UTF-8" if message.title else "the commit has no message"
+        raise CaptureError(problem, where=commit[:12], next_command="git rebase -i, and reword it")
     files = tuple(_files(repository, commit, parent))
     if not files:
         raise CaptureError("the commit changes no file", where=f"{commit[:12]} {message.title}")
@@ -84,6 +88,10 @@ def _require_plain(commit: str, path: str, old_mode: str, new_mode: str) -> None
     if path != os.fsencode(path).decode(errors="replace"):
         problem = "the name of a file is not UTF-8, so that no manifest can have it"
         raise CaptureError(problem, where=commit[:12], found=ascii(path), next_command="git mv it to another name")
+    if problems := path_problem(path):
+        raise CaptureError(
+            problems[0], where=commit[:12], expected=problems[1], next_command="git mv it to another name"
+        )
     if int(new_mode) == 0:
         problem = "no edit takes a whole file away, as this commit does (or renames it)"
         raise CaptureError(

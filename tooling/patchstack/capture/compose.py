@@ -16,15 +16,16 @@ from patchstack.capture.derive import ops_of
 from patchstack.capture.entries import entry_of, flow, scalar
 from patchstack.capture.folder import MANIFEST, read_yaml, write_yaml
 from patchstack.capture.model import Choice, Source
-from patchstack.capture.texts import Texts
+from patchstack.capture.texts import HAVE_TEXT, Texts
 from patchstack.edits import Edit
 from patchstack.edits.apply_diff import ApplyDiff
 from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
-from patchstack.edits.cxx_statements import ReplaceStatements
+from patchstack.edits.cxx_statements import ReplaceStatements, scope_words
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
+from patchstack.edits.yaml_edit import YamlEdit
 from patchstack.manifest.overlay import has_markers
 from patchstack.series import Requirement, UpstreamMarker
 from patchstack.tree.hunks import write_hunks
@@ -222,7 +223,7 @@ class Composer:
         if isinstance(edit, CreateFile):
             where.parent.mkdir(parents=True, exist_ok=True)
             where.write_bytes(edit.content)
-        if not isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)):
+        if not isinstance(edit, HAVE_TEXT):
             return choice
         before = where.read_bytes() if where.exists() else b""
         taken = {name.decode() for name in _FRAGMENT.findall(before)}
@@ -251,7 +252,7 @@ def _empty() -> Any:
 
 
 def _has_fragment(edit: Edit) -> bool:
-    return isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition))
+    return isinstance(edit, HAVE_TEXT)
 
 
 def _required(requirement: Requirement) -> Any:
@@ -269,21 +270,27 @@ def _marker(marker: UpstreamMarker) -> Any:
 
 def _with_context(edit: Edit) -> bytes:
     """A fragment between its markers, in what it is written for."""
-    assert isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition))
-    sign = b"#" if isinstance(edit, (PlacePythonFragment, ReplacePythonDefinition)) else b"//"
+    assert isinstance(edit, HAVE_TEXT)
+    sign = b"//" if isinstance(edit, CxxEdit) else b"#"
     name = edit.fragment.name.encode()
     text = b"%s fragment: %s\n%s%s end fragment\n" % (sign, name, edit.fragment.text, sign)
     opening, closing = _around(edit)
     return b"".join([*(line + b"\n" for line in opening), text, *(line + b"\n" for line in closing)])
 
 
-def _around(edit: CxxEdit | PlacePythonFragment | ReplacePythonDefinition) -> tuple[list[bytes], list[bytes]]:
+def _around(
+    edit: CxxEdit | PlacePythonFragment | ReplacePythonDefinition | YamlEdit,
+) -> tuple[list[bytes], list[bytes]]:
+    if isinstance(edit, YamlEdit):
+        return [b"# In " + " / ".join(edit.names).encode()] * bool(edit.names), []
     if isinstance(edit, (PlacePythonFragment, ReplacePythonDefinition)):
         names = [step.name.encode() for step in edit.steps if step.kind == "class"]
         return (
             ([b"class %s:" % names[0]], []) if len(names) == 1 else ([b"# In " + b" / ".join(names)] * bool(names), [])
         )
     place = edit.place
+    if place.relation == "scope":
+        return [f"// In {scope_words(place)}:".encode()], []
     if place.in_function or isinstance(edit, ReplaceStatements):
         return [f"// In the body of {place.name}, {place}:".encode()], []
     is_inside = place.kind == "namespace" and place.relation in ("start_of", "end_of")

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from patchstack.capture.state import Insertion, State
 from patchstack.edits import Edit
-from patchstack.edits.cxx_anchor import ANY, FUNCTION_KINDS, CxxPlace, Hit, find_hits
+from patchstack.edits.cxx_anchor import ANY, FUNCTION_KINDS, CxxPlace, Hit, find_hits, whole_lines
 from patchstack.edits.cxx_fragment import PlaceCxxFragment
 from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
-from patchstack.edits.cxx_statements import ReplaceStatements, lines_of, signature
+from patchstack.edits.cxx_statements import ReplaceStatements, signature
 from patchstack.edits.spacing import USUAL, Spacing
 from patchstack.manifest.overlay import Fragment, has_markers
 from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.tree.cxx_declarations import declarations, used_names
 from patchstack.tree.cxx_digest import code_digest
 from patchstack.tree.cxx_statements import Statement, brackets_pair, statements_of
 from patchstack.tree.text import line_end, line_start
@@ -30,6 +31,9 @@ SMALL = 40
 """Lines of a definition that is replaced as a whole, however little of it changed."""
 _SHARE = 4
 """Of a longer one, one line in so many must have changed: what upstream does to the rest should not be in the way."""
+
+_MOST_SCOPES = 3
+"""How far out from a hunk declarations are looked for."""
 
 Proposal = tuple[int, tuple[Edit, ...]]
 """Hunks that edits stand for, and these edits."""
@@ -45,8 +49,10 @@ def cxx_proposals(path: str, state: State) -> Iterator[Proposal]:
             for edit in _insertions(path, file, state, insertion):
                 yield 1, (edit,)
     yield from _removals(path, file, state)
-    yield from _replacements(path, file, state)
+    yield from _replacements(path, file, state, small_types=False)
     yield from _statements(path, file, state)
+    yield from _declarations(path, file, state)
+    yield from _replacements(path, file, state, small_types=True)
 
 
 def _starts_with_blank(insertion: Insertion) -> tuple[bool, bool]:
@@ -116,6 +122,7 @@ def _places(file: CxxFile, insertion: Insertion, text: bytes) -> Iterator[CxxPla
     scope = max(inside, key=lambda body: body.start, default=None)
     name = scope.name if isinstance(scope, Namespace) else scope.qualified if scope else ""
     yield from _beside(file, at, name)
+    yield from _beside_declarations(file, at, scope, name)
     if scope is not None:
         kind = "namespace" if isinstance(scope, Namespace) else scope.kind
         around = None if isinstance(scope, Namespace) else scope.scope
@@ -135,6 +142,19 @@ def _beside(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
             place = CxxPlace(relation, found.kind, found.name, scope)
             yield from _counted(file, place, found.start)
             yield from _counted(file, dataclasses.replace(place, inside_if=True), found.start)
+
+
+def _beside_declarations(file: CxxFile, at: int, scope: Definition | Namespace | None, name: str) -> Iterator[CxxPlace]:
+    """Places beside the fields, prototypes and ``using`` lines next to an offset."""
+    low, high = (scope.body_start, scope.body_end) if scope is not None else (0, len(file.data))
+    listed = list(declarations(file, low, high))
+    above = [one for one in listed if one.end <= at][-1:]
+    below = [one for one in listed if one.start >= at][:1]
+    for relation, found in (("after", above), ("before", below)):
+        for one in found:
+            for target in (*one.declares, *used_names(one)):
+                place = CxxPlace(relation, "declaration", target, name)
+                yield from _counted(file, place, one.start)
 
 
 def _beside_namespaces(file: CxxFile, at: int, scope: str) -> Iterator[CxxPlace]:
@@ -221,8 +241,12 @@ def _removals(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
             yield 1, (RemoveUnusedDefinition(path=path, places=places, replaces=digests),)
 
 
-def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
-    """Whole definitions that hold the next hunk, the innermost first, each with the other hunks in it."""
+def _replacements(path: str, file: CxxFile, state: State, *, small_types: bool) -> Iterator[Proposal]:
+    """Whole definitions that hold the next hunk, the innermost first, each with the other hunks in it.
+
+    Args:
+        small_types: whether a short type goes as a whole too, of which little changed; its members come first.
+    """
     start, end = state.span(0)
     around = [d for d in file.definitions if file.comment_start(d) <= start and end <= d.end and start < d.end]
     for found in sorted(around, key=lambda d: d.end - d.start):
@@ -230,7 +254,8 @@ def _replacements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
         count = held_hunks(state, high)
         text = replaced_text(state, count, low, high)
         place = CxxPlace("definition", found.kind, found.name, found.scope)
-        if not is_worth_it(state, count, low, high) or has_markers(text) or len(find_hits(file, place)) != 1:
+        small = SMALL if small_types or found.body_start < 0 else 0
+        if not is_worth_it(state, count, low, high, small) or has_markers(text) or len(find_hits(file, place)) != 1:
             continue
         fragment = Fragment(re.sub(r"[^\w.-]+", "_", found.name), plain(text), "")
         yield (
@@ -248,22 +273,43 @@ def _statements(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
     start, end = state.span(0)
     functions = [d for d in file.definitions if d.kind in FUNCTION_KINDS and file.comment_start(d) <= start < d.end]
     for function in functions[-1:]:
+        place = CxxPlace("definition", function.kind, function.name, function.scope)
         for hit in signature(file, function):
             if hit.start <= start and end <= hit.end:
-                yield from _statement_edit(path, file, state, function, 0, hit)
-        blocks: dict[tuple[int, int], list[Statement]] = {}
-        for one in statements_of(file, function):
-            blocks.setdefault(one.block, []).append(one)
-        around = [block for block in blocks if block[0] <= start and end <= block[1]]
-        for block in sorted(around, key=lambda block: block[1] - block[0]):
-            listed = blocks[block]
-            first, last = held(
-                [(line_start(file.data, one.start), line_end(file.data, one.end - 1)) for one in listed], start, end
-            )
-            for low, high in ((first, last), (first - 1, last), (first, last + 1), (first - 1, last + 1)):
-                if 0 <= low <= high < len(listed):
-                    for hit in lines_of(file, listed[low], listed[high]):
-                        yield from _statement_edit(path, file, state, function, high - low + 1, hit)
+                yield from _statement_edit(path, file, state, place, 0, hit)
+        yield from _run_edits(path, file, state, place, statements_of(file, function))
+
+
+def _declarations(path: str, file: CxxFile, state: State) -> Iterator[Proposal]:
+    """Runs of declarations that hold the next hunk, in the innermost scope first."""
+    start, end = state.span(0)
+    scopes: list[Definition | Namespace] = [*file.namespaces, *(d for d in file.definitions if d.body_start >= 0)]
+    around = [scope for scope in scopes if scope.body_start <= start and end <= scope.body_end]
+    for scope in sorted(around, key=lambda scope: -scope.start)[:_MOST_SCOPES]:
+        kind, within = ("namespace", None) if isinstance(scope, Namespace) else (scope.kind, scope.scope)
+        place = CxxPlace("scope", kind, scope.name, within)
+        yield from _run_edits(path, file, state, place, declarations(file, scope.body_start, scope.body_end))
+    if len(around) < _MOST_SCOPES:
+        place = CxxPlace("scope", "file", "all")
+        yield from _run_edits(path, file, state, place, declarations(file, 0, len(file.data)))
+
+
+def _run_edits(
+    path: str, file: CxxFile, state: State, place: CxxPlace, statements: Iterable[Statement]
+) -> Iterator[Proposal]:
+    start, end = state.span(0)
+    blocks: dict[tuple[int, int], list[Statement]] = {}
+    for one in statements:
+        blocks.setdefault(one.block, []).append(one)
+    around = [block for block in blocks if block[0] <= start and end <= block[1]]
+    for block in sorted(around, key=lambda block: block[1] - block[0]):
+        listed = blocks[block]
+        spans = [(line_start(file.data, one.start), line_end(file.data, one.end - 1)) for one in listed]
+        first, last = held(spans, start, end)
+        for low, high in ((first, last), (first - 1, last), (first, last + 1), (first - 1, last + 1)):
+            if 0 <= low <= high < len(listed):
+                for hit in whole_lines(file, listed[low], listed[high]):
+                    yield from _statement_edit(path, file, state, place, high - low + 1, hit)
 
 
 def held(lines: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
@@ -276,7 +322,7 @@ def held(lines: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, i
 
 
 def _statement_edit(
-    path: str, file: CxxFile, state: State, function: Definition, statements: int, hit: Hit
+    path: str, file: CxxFile, state: State, place: CxxPlace, statements: int, hit: Hit
 ) -> Iterator[Proposal]:
     low, high = min(hit.start, state.span(0)[0]), hit.end
     if low < hit.start or file.data.count(b"\n", low, high) > SMALL:
@@ -284,8 +330,8 @@ def _statement_edit(
     count = held_hunks(state, high)
     text = replaced_text(state, count, low, high)
     if count and text.strip() and not has_markers(text):
-        place = CxxPlace("definition", function.kind, function.name, function.scope)
-        fragment = Fragment(_fragment_name(parse_cxx(b""), text, [function]), plain(text), "")
+        name = "file" if place.kind == "file" else _plain_name(place.name)
+        fragment = Fragment(f"{name}_lines", plain(text), "")
         digests = (code_digest(file.data[low:high]),)
         edit = ReplaceStatements(path=path, fragment=fragment, place=place, replaces=digests, statements=statements)
         yield count, (edit,)
@@ -305,9 +351,13 @@ def replaced_text(state: State, count: int, low: int, high: int) -> bytes:
     return after[low : high + len(after) - len(state.text)]
 
 
-def is_worth_it(state: State, count: int, low: int, high: int) -> bool:
-    """Whether enough of a definition changes for the whole of it to be the unit that is replaced."""
+def is_worth_it(state: State, count: int, low: int, high: int, small: int = SMALL) -> bool:
+    """Whether enough of a definition changes for the whole of it to be the unit that is replaced.
+
+    Args:
+        small: lines of a definition that is replaced however little of it changed.
+    """
     lines = state.text.count(b"\n", low, line_end(state.text, high - 1))
     changes = state.changes[state.done : state.done + count]
     changed = sum(max(c.old_end - c.old_start, c.new_end - c.new_start) for c in changes)
-    return lines <= SMALL or changed * _SHARE >= lines
+    return lines <= small or changed * _SHARE >= lines

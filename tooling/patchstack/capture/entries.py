@@ -25,6 +25,7 @@ from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.python_statements import ReplacePythonStatements
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import USUAL, Spacing
+from patchstack.edits.yaml_edit import PlaceYamlEntries, ReplaceYamlEntries, YamlEdit
 from patchstack.tree.python import Step
 
 _PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]*\w)?\Z")
@@ -75,7 +76,7 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         yield from _spacing(edit.spacing)
     elif isinstance(edit, ReplaceDefinition):
         yield "fragment", scalar(edit.fragment.name)
-        yield "definition", flow(place_entry(edit.place))
+        yield edit.place.relation, flow(place_entry(edit.place))
         if isinstance(edit, ReplaceStatements):
             yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
@@ -86,6 +87,15 @@ def _own(edit: Edit, diff: str) -> Iterator[tuple[str, Any]]:
         if isinstance(edit, ReplacePythonStatements):
             yield "statements", edit.statements
         yield "replaces", flow(edit.replaces)
+    elif isinstance(edit, YamlEdit):
+        yield "fragment", scalar(edit.fragment.name)
+        yield from [("in", flow(edit.names))] if edit.names else []
+        if isinstance(edit, PlaceYamlEntries):
+            yield "after", scalar(edit.after)
+            yield from _spacing(edit.spacing)
+        elif isinstance(edit, ReplaceYamlEntries):
+            yield "statements", edit.statements
+            yield "replaces", flow(edit.replaces)
     elif isinstance(edit, RemoveUnusedDefinition):
         yield "definitions", [flow(place_entry(place)) for place in edit.places]
         yield "replaces", flow(edit.replaces)

@@ -53,8 +53,16 @@ def require_own(folder: Path) -> None:
 
 @contextlib.contextmanager
 def draft(folder: Path) -> Iterator[Path]:
-    """A copy of a series' folder (an empty folder where there is none) that goes away unless it was published."""
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    """A copy of a series' folder (an empty folder where there is none) that goes away unless it was published.
+
+    Raises:
+        UsageError: nothing can be written beside the folder.
+    """
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    except OSError as error:
+        problem = "nothing can be written beside the series"
+        raise UsageError(problem, where=str(folder.parent), found=error.strerror or str(error)) from None
     copy = made / folder.name
     try:
         if folder.is_dir():

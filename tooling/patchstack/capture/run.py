@@ -16,6 +16,7 @@ from patchstack.capture.model import Captured, CaptureError, Choice, FileChange,
 from patchstack.errors import UsageError
 from patchstack.planning import plan_stack
 from patchstack.series import Series, load_series
+from patchstack.series.load import IDENTITY
 from patchstack.tree.git import GitCommitHash, Repository, Tree
 from patchstack.tree.hunks import LineChange
 from patchstack.tree.native_functions import FUNCTIONS_PATH
@@ -51,6 +52,8 @@ def capture(repository: Repository, commits: str, folder: Path, *, name: str = "
         CaptureError: a commit cannot be captured, or the series would not give its bytes; nothing is written.
     """
     require_own(folder)
+    if name and not IDENTITY.match(name):
+        raise UsageError(f"--name: '{name}' cannot be an id", expected="a-z, 0-9, '_', '.', '-'")
     base, sources = read_range(repository, commits)
     with draft(folder) as copy:
         composer = Composer(copy)

@@ -13,9 +13,13 @@ from patchstack.edits.create_file import CreateFile
 from patchstack.edits.cxx_edit import CxxEdit
 from patchstack.edits.python_fragment import PlacePythonFragment
 from patchstack.edits.python_replace import ReplacePythonDefinition
+from patchstack.edits.yaml_edit import YamlEdit
 from patchstack.manifest.overlay import has_markers
 from patchstack.tree.hunks import LineChange, split_lines
 from patchstack.tree.text import find_lines, line_ending, lines_end, with_line_ending
+
+HAVE_TEXT = (CxxEdit, PlacePythonFragment, ReplacePythonDefinition, YamlEdit)
+"""The edits that land a fragment of the overlay."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Region:
 
 def text_of(edit: Edit) -> bytes:
     """The text of the overlay that an edit lands; empty for one that has none there."""
-    if isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)):
+    if isinstance(edit, HAVE_TEXT):
         return edit.fragment.text
     return edit.content if isinstance(edit, CreateFile) else b""
 
@@ -149,7 +153,7 @@ class Texts:
 
 
 def _name(edit: Edit) -> str:
-    return edit.fragment.name if isinstance(edit, (CxxEdit, PlacePythonFragment, ReplacePythonDefinition)) else ""
+    return edit.fragment.name if isinstance(edit, HAVE_TEXT) else ""
 
 
 def _pattern(name: str) -> re.Pattern[bytes]:

@@ -28,6 +28,8 @@ from patchstack.tree.git import Repository
     "--series",
     "folder",
     required=True,
+    multiple=True,
+    callback=options.one,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Folder of the series: a new one, or one that is extended.",

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from patchstack.confine.policy import OPTION
+
+_Value = TypeVar("_Value")
+
+
+def one(context: click.Context, parameter: click.Parameter, values: Sequence[_Value]) -> _Value | None:
+    """The value of an option that may be given once; of several, click would take the last without a word.
+
+    Raises:
+        UsageError: it is given more often.
+    """
+    if len(values) > 1:
+        raise click.UsageError(f"{parameter.opts[0]} is given {len(values)} times, and {context.info_name} takes one")
+    return values[0] if values else None
+
 
 repo = click.option(
     "--repo", type=click.Path(path_type=Path), help="PyTorch checkout (default: around the current folder)."
@@ -22,7 +38,13 @@ several_series = click.option(
     metavar="NAME",
     help="A series of this distribution, or a folder with series.yaml; several are stacked in this order.",
 )
-series = click.option("--series", metavar="NAME", help="A series of this distribution, or a folder with series.yaml.")
+series = click.option(
+    "--series",
+    multiple=True,
+    callback=one,
+    metavar="NAME",
+    help="A series of this distribution, or a folder with series.yaml.",
+)
 tree_code = click.option(
     OPTION, "tree_code", is_flag=True, flag_value=False, default=True, help="Run no code of the tree or the stack."
 )

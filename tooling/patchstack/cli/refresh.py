@@ -24,7 +24,14 @@ from patchstack.tree.git import Repository
     },
 )
 @click.option(
-    "--series", "folder", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the series."
+    "--series",
+    "folder",
+    required=True,
+    multiple=True,
+    callback=options.one,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the series.",
 )
 @click.option("--from", "branch", default="", metavar="BRANCH", help="Where the commits are (default: stack/<series>).")
 @click.option("--base", default="", metavar="REF", help="The commit below them (default: what earlier runs recorded).")

@@ -11,6 +11,7 @@ from patchstack.manifest.closest import closest
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.section import Section, read_whole
 from patchstack.tree.cxx import CxxFile, Definition, Include, Namespace
+from patchstack.tree.cxx_declarations import declarations, used_names
 from patchstack.tree.cxx_statements import Statement, statements_of
 from patchstack.tree.text import line_end, line_start
 
@@ -26,8 +27,9 @@ DEFINITION_KINDS = (
     "macro",
     "registration",
 )
-ANCHOR_KINDS = ("include", "include_block", "namespace", "file", *DEFINITION_KINDS)
+ANCHOR_KINDS = ("include", "include_block", "namespace", "file", "declaration", *DEFINITION_KINDS)
 FUNCTION_KINDS = ("function", "kernel")
+SCOPE_KINDS = ("namespace", "file", "struct", "class", "union")
 STATEMENT_VERBS = ("declares", "calls", "assigns", "returns")
 ANY = "any"
 PLACES = ("after", "before", "start_of", "end_of", "into")
@@ -38,8 +40,8 @@ class CxxPlace:
     """A place relative to something named.
 
     Attributes:
-        relation: ``after``, ``before``, ``start_of``, ``end_of``, ``into`` (an include block, sorted), or
-            ``definition`` (the thing itself, to be replaced).
+        relation: ``after``, ``before``, ``start_of``, ``end_of``, ``into`` (an include block, sorted),
+            ``definition`` (the thing itself, to be replaced) or ``scope`` (what is declared in it).
         kind: one of :data:`ANCHOR_KINDS`.
         name: name of the thing; for an include block, one include that it contains.
         scope: the namespace and types around it; ``None`` accepts any.
@@ -180,9 +182,10 @@ def _pick(inner: Section) -> str:
 def _check_goes_together(inner: Section, relation: str, kind: str) -> None:
     allowed = {
         "into": ("include_block",),
-        "start_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
-        "end_of": ("namespace", "file", "struct", "class", "union", *FUNCTION_KINDS),
+        "start_of": (*SCOPE_KINDS, *FUNCTION_KINDS),
+        "end_of": (*SCOPE_KINDS, *FUNCTION_KINDS),
         "definition": DEFINITION_KINDS,
+        "scope": SCOPE_KINDS,
     }.get(relation, tuple(k for k in ANCHOR_KINDS if k != "file"))
     if kind not in allowed:
         raise inner.error(f"'{relation}' does not go with '{kind}'", expected=f"one of {', '.join(allowed)}")
@@ -194,23 +197,57 @@ def find_hits(file: CxxFile, place: CxxPlace) -> list[Hit]:
         return list(_statement_hits(file, place))
     if place.kind == "file":
         return [Hit(0, len(file.data), 1, None)]
+    if place.kind == "declaration":
+        return list(_declaration_hits(file, place))
     if place.kind == "include":
         return [Hit(i.start, i.end, file.line(i.start), i) for i in file.includes if i.path == place.name]
     if place.kind == "include_block":
         return _blocks(file, place)
     if place.kind == "namespace":
         return [Hit(n.start, n.end, file.line(n.start), n) for n in file.namespaces if n.name == place.name]
-    return [Hit(file.comment_start(d), d.end, file.line(d.start), d) for d in _named(file, place)]
+    return [Hit(file.comment_start(d), d.end, file.line(d.start), d) for d in named_so(file, place)]
 
 
-def _named(file: CxxFile, place: CxxPlace) -> list[Definition]:
+def named_so(file: CxxFile, place: CxxPlace) -> list[Definition]:
+    """The definitions that have the kind, the name and the scope of a place."""
     names = [d for d in file.definitions if d.kind == place.kind and place.name in (d.name, d.qualified)]
     return [d for d in names if place.scope in (None, d.scope)]
 
 
+def _declaration_hits(file: CxxFile, place: CxxPlace) -> Iterator[Hit]:
+    """Fields, prototypes and ``using`` lines of a name, which are no definitions, where they have their lines alone."""
+    name = place.name.encode()
+    if name not in file.data:
+        return
+    for scope, low, high in scopes(file):
+        if place.scope in (None, scope):
+            for one in declarations(file, low, high):
+                if place.name in one.declares or place.name in used_names(one):
+                    yield from whole_lines(file, one, one)
+
+
+def scopes(file: CxxFile) -> Iterator[tuple[str, int, int]]:
+    """The name of every scope, and where its inside begins and ends; the file is the first."""
+    yield "", 0, len(file.data)
+    yield from ((space.name, space.body_start, space.body_end) for space in file.namespaces)
+    yield from ((d.qualified, d.body_start, d.body_end) for d in file.definitions if d.body_start >= 0)
+
+
+def innermost_scope(file: CxxFile, at: int) -> str:
+    """The name of the innermost namespace or type that an offset is in; empty at the top."""
+    return max((low, scope) for scope, low, high in scopes(file) if low <= at <= high)[1]
+
+
+def whole_lines(file: CxxFile, first: Statement, last: Statement) -> Iterator[Hit]:
+    """The lines from one statement to another, with the comment lines above; nothing where others share them."""
+    code, start, end = file.uncommented, line_start(file.data, first.start), line_end(file.data, last.end - 1)
+    if not code[start : first.start].strip() and not code[last.end : end].strip():
+        yield Hit(file.comment_above(start), end, file.line(first.start), first)
+
+
 def find_functions(file: CxxFile, place: CxxPlace) -> list[Definition]:
     """The function that a place is in; none where there are several of that name."""
-    found = _named(file, place)
+    found = named_so(file, place)
     return found if len(found) == 1 else []
 
 
@@ -242,6 +279,8 @@ def _blocks(file: CxxFile, place: CxxPlace) -> list[Hit]:
 def scope_of(file: CxxFile, place: CxxPlace, hit: Hit) -> str:
     """The scope that something put at a place is in; empty at the top."""
     inside = place.relation in ("start_of", "end_of")
+    if place.kind == "declaration":
+        return innermost_scope(file, hit.start)
     if isinstance(hit.thing, Namespace):
         return hit.thing.name if inside else hit.thing.scope
     if isinstance(hit.thing, Definition):

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, outside_conditionals, scope_of
+from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, innermost_scope, outside_conditionals, scope_of
 from patchstack.edits.cxx_edit import (
     CxxEdit,
     Located,
@@ -152,7 +152,7 @@ class PlaceCxxFragment(CxxEdit):
         adds = parse_cxx(self.fragment.text)
         if adds.has_only_includes:
             return self._included_already(file, adds)
-        at = self._find_text(file, adds)
+        at = self._find_text(file, adds, scope)
         if at is not None:
             return Outcome(Status.SATISFIED, anchor, (file.line(at),))
         clashes = self._clashing(file, scope)
@@ -178,14 +178,20 @@ class PlaceCxxFragment(CxxEdit):
             return self.failed(str(self.place), problem, matches=lines)
         return None
 
-    def _find_text(self, file: CxxFile, adds: CxxFile) -> int | None:
-        """Offset of the fragment's own text in the file, as code: in a comment or behind ``#if 0`` it is not there."""
+    def _find_text(self, file: CxxFile, adds: CxxFile, scope: str | None = None) -> int | None:
+        """Offset of the fragment's own text in the file, as code: in a comment or behind ``#if 0`` it is not there.
+
+        Args:
+            scope: where a text counts that brings no names, such as that of fields; ``None`` for anywhere.
+        """
         names = [(d.kind, d.name) for d in adds.definitions]
+        fields = [one for one in names if one[0] != "variable"]  # what is a variable elsewhere is a field in a type
         at = find_lines(file.data, self.fragment.text)
         while at is not None:
             end = lines_end(file.data, at, self.fragment.text)
             here = [(d.kind, d.name) for d in file.definitions if at <= d.start < end]
-            if here == names and file.is_code(at, end):
+            is_here = bool(fields) or scope is None or innermost_scope(file, at) == scope
+            if here in (names, fields) and is_here and file.is_code(at, end):
                 return at
             at = find_lines(file.data, self.fragment.text, at + 1)
         return None
@@ -197,7 +203,7 @@ class PlaceCxxFragment(CxxEdit):
     def _usual_blanks(self, data: bytes, at: int, hit: Hit) -> tuple[int, int]:
         """One blank line on each side of a definition, none beside a brace; none around members and include lines."""
         has_members = isinstance(hit.thing, Definition) and self.place.relation in ("start_of", "end_of")
-        if has_members or parse_cxx(self.fragment.text).has_only_includes:
+        if has_members or self.place.kind == "declaration" or parse_cxx(self.fragment.text).has_only_includes:
             return 0, 0
         opened = bool(_OPENED.search(data, max(at - _REACH, 0), at))
         return int(not opened), int(not _CLOSED.match(data, at))
@@ -236,7 +242,9 @@ class PlaceCxxFragment(CxxEdit):
             names = ", ".join(sorted({name for _, name, _ in [*lost, *gained]}))
             return f"the fragment would change what is around it: {names}"
         alone = parse_cxx(self.fragment.text)
-        wanted = sorted((d.kind, d.name, joined(scope, d.scope)) for d in alone.definitions)
+        in_type = any(d.body_start >= 0 and d.qualified == scope for d in before.definitions)
+        brought = [d for d in alone.definitions if not (in_type and d.kind == "variable")]  # a field is no definition
+        wanted = sorted((d.kind, d.name, joined(scope, d.scope)) for d in brought)
         added = sorted((d.kind, d.name, d.scope) for d in after.definitions if splice.start <= d.start < end)
         if [item[:2] for item in added] != [item[:2] for item in wanted]:
             return "the fragment would not define the same names in its new place"

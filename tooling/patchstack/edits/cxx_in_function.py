@@ -59,7 +59,7 @@ class PlaceInFunction(PlaceCxxFragment):
     def _clashing(self, file: CxxFile, scope: str | None, *, any_kind: bool = False) -> list[Definition]:
         return []  # a statement brings no name that another file or function could have
 
-    def _find_text(self, file: CxxFile, adds: CxxFile) -> int | None:
+    def _find_text(self, file: CxxFile, adds: CxxFile, scope: str | None = None) -> int | None:
         """Offset of the fragment's text in the function, as code."""
         for function in find_functions(file, self.place):
             code = b" " * function.start + code_only(file.data[function.start : function.end])

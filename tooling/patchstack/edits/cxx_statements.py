@@ -1,7 +1,8 @@
-"""Replace neighbouring statements in a function, or its signature, if they are what the series knows.
+"""Replace neighbouring statements in a function, its signature, or declarations in a scope, if the series knows them.
 
 The middle of a long function belongs to upstream. What a change does there is told by the statements that it takes the
-place of: by their tokens, in the function that is named. The rest of the function may be anything.
+place of: by their tokens, in the function that is named. The rest of the function may be anything. The same goes for
+the fields and prototypes of a type, and for what a namespace or a file declares.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from patchstack.edits.cxx_anchor import Hit, find_functions
+from patchstack.edits.cxx_anchor import CxxPlace, Hit, find_hits, named_so, whole_lines
 from patchstack.edits.cxx_edit import Located, identity, named
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.model import Outcome, Status
-from patchstack.tree.cxx import CxxFile, Definition
-from patchstack.tree.cxx_digest import code_digest
+from patchstack.tree.cxx import CxxFile, Definition, Namespace, parse_cxx
+from patchstack.tree.cxx_declarations import declarations
+from patchstack.tree.cxx_digest import code_digest, comments_of
 from patchstack.tree.cxx_statements import Statement, body_of, statements_in, statements_of
 from patchstack.tree.git import Tree
 from patchstack.tree.pieces import Piece
-from patchstack.tree.text import line_end, line_start
+from patchstack.tree.text import line_end
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceStatements(ReplaceDefinition):
     """Put a fragment where some statements stand one behind the other, the comment lines above them included.
+
+    Of functions with one name, and of a namespace that is opened several times, all are looked at; the run must stand
+    in them once.
 
     Attributes:
         statements: how many statements go; 0 for the function's signature, up to the brace of its body.
@@ -40,7 +45,13 @@ class ReplaceStatements(ReplaceDefinition):
         what = (
             f"{self.statements} statement{'s' if self.statements > 1 else ''}" if self.statements else "the signature"
         )
-        return f"replace {what} of {self.place.kind} {self.place.name}"
+        if self._is_scope:
+            what = f"{self.statements} declaration{'s' if self.statements > 1 else ''}"
+        return f"replace {what} of {scope_words(self.place)}"
+
+    @property
+    def _is_scope(self) -> bool:
+        return self.place.relation == "scope"
 
     def introduces(self) -> tuple[Piece, ...]:
         return ()
@@ -58,38 +69,73 @@ class ReplaceStatements(ReplaceDefinition):
             return Outcome(Status.SATISFIED, self._anchor, (there.line,))
         if at.hit is not None:
             return self._put(tree, at, at.hit)
-        if not find_functions(at.file, self.place):
+        if not find_hits(at.file, self.place):
             return self._not_found(at)
-        problem = f"{len(at.hits)} runs of statements in {self.place.name} are what the series knows, expected 1"
+        where = "the file" if self.place.kind == "file" else self.place.name
+        what = "declarations" if self._is_scope else "statements"
+        problem = f"{len(at.hits)} runs of {what} in {where} are what the series knows, expected 1"
         return self.failed(self._anchor, problem, matches=at.lines)
 
     @property
     def _anchor(self) -> str:
-        return f"{'statements' if self.statements else 'signature'} of {self.place}".replace("definition ", "")
+        what = "declarations" if self._is_scope else "statements" if self.statements else "signature"
+        return f"{what} of {self.place}".replace("definition ", "").replace("scope ", "")
 
     def _already(self, file: CxxFile) -> Hit | None:
-        """Where the fragment stands already."""
+        """Where the fragment stands already; if the comments alone are new, with its comments."""
         text = self.fragment.text
-        count = sum(one.block == (0, len(text)) for one in statements_in(text)) if self.statements else 0
+        adds = self._added()
+        count = sum(one.block == (0, len(text)) for one in adds) if self.statements else 0
         wanted = code_digest(text)
-        found = runs(file, self, count) if count or not self.statements else iter(())
-        return next((hit for hit in found if code_digest(file.data[hit.start : hit.end]) == wanted), None)
+        told = [words for _, words in comments_of(text)] if wanted in self.replaces else None
+        for hit in runs(file, self, count) if count or not self.statements else ():
+            there = file.data[hit.start : hit.end]
+            if code_digest(there) == wanted and told in (None, [words for _, words in comments_of(there)]):
+                return hit
+        return None
+
+    def _added(self) -> list[Statement]:
+        """The statements or declarations of the fragment; none of a signature."""
+        text = self.fragment.text
+        if self._is_scope:
+            return list(declarations(parse_cxx(text), 0, len(text)))
+        return statements_in(text) if self.statements else []
 
     def _verify(self, file: CxxFile, after: CxxFile, hit: Hit) -> str:
         """On the parsed result: the same things have names, and no other statement changed."""
         if after.broken and not file.broken:
             return "the file could no longer be parsed with the replacement in it"
-        if Counter(map(identity, named(file))) != Counter(map(identity, named(after))):
+        end = hit.end + len(after.data) - len(file.data)
+        kept = [identity(thing) for thing in named(file) if not (self._is_scope and hit.start <= thing.start < hit.end)]
+        around = [identity(thing) for thing in named(after) if not (self._is_scope and hit.start <= thing.start < end)]
+        if Counter(around) != Counter(kept):
             return "the replacement would change what is around it"
-        kept = [one.words for one in self._statements(file) if not hit.start <= one.start < hit.end]
-        adds = [one.words for one in statements_in(self.fragment.text)] if self.statements else []
-        if Counter(one.words for one in self._statements(after)) != Counter([*kept, *adds]):
+        stays = [one.words for one in self._statements(file) if not hit.start <= one.start < hit.end]
+        lands = [one.words for one in self._added()]
+        if Counter(one.words for one in self._statements(after)) != Counter([*stays, *lands]):
             return "the replacement would change the statements around it"
         return ""
 
     def _statements(self, file: CxxFile) -> Iterator[Statement]:
-        for function in find_functions(file, self.place):
-            yield from statements_of(file, function)
+        for _, listed in groups(file, self.place):
+            yield from listed
+
+
+def scope_words(place: CxxPlace) -> str:
+    """What the statements or declarations are in, in words."""
+    return "the file" if place.kind == "file" else f"{place.kind} {place.name}"
+
+
+def groups(file: CxxFile, place: CxxPlace) -> Iterator[tuple[Definition | None, list[Statement]]]:
+    """The functions of a place, each with its statements, or its scopes with their declarations."""
+    if place.relation != "scope":
+        yield from ((function, statements_of(file, function)) for function in named_so(file, place))
+    elif place.kind == "file":
+        yield None, list(declarations(file, 0, len(file.data)))
+    else:
+        for hit in find_hits(file, place):
+            assert isinstance(hit.thing, (Definition, Namespace))
+            yield None, list(declarations(file, hit.thing.body_start, hit.thing.body_end))
 
 
 def runs(file: CxxFile, edit: ReplaceStatements, count: int | None = None) -> Iterator[Hit]:
@@ -99,23 +145,16 @@ def runs(file: CxxFile, edit: ReplaceStatements, count: int | None = None) -> It
         count: those that the edit replaces by default.
     """
     wanted = edit.statements if count is None else count
-    for function in find_functions(file, edit.place):
-        if not wanted:
+    for function, listed in groups(file, edit.place):
+        if function is not None and not wanted:
             yield from signature(file, function)
             continue
         blocks: dict[tuple[int, int], list[Statement]] = {}
-        for one in statements_of(file, function):
+        for one in listed:
             blocks.setdefault(one.block, []).append(one)
         for block in blocks.values():
             for first, last in zip(block, block[wanted - 1 :], strict=False):
-                yield from lines_of(file, first, last)
-
-
-def lines_of(file: CxxFile, first: Statement, last: Statement) -> Iterator[Hit]:
-    """The lines from one statement to another, with the comment lines above; nothing where others share them."""
-    code, start, end = file.uncommented, line_start(file.data, first.start), line_end(file.data, last.end - 1)
-    if not code[start : first.start].strip() and not code[last.end : end].strip():
-        yield Hit(file.comment_above(start), end, file.line(first.start), first)
+                yield from whole_lines(file, first, last)
 
 
 def signature(file: CxxFile, function: Definition) -> Iterator[Hit]:

@@ -35,6 +35,7 @@ from patchstack.edits.python_replace import ReplacePythonDefinition
 from patchstack.edits.python_statements import ReplacePythonStatements
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import Spacing, load_spacing
+from patchstack.edits.yaml_edit import YAML_SUFFIXES, PlaceYamlEntries, ReplaceYamlEntries
 from patchstack.errors import ManifestError
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
@@ -181,11 +182,21 @@ def _require_suffix(section: Section, path: str, suffixes: tuple[str, ...], prob
 def _place(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     path = shared["path"]
     parts = Complaints()
-    parts.part(_require_suffix, section, path, (*CXX_SUFFIXES, ".py"), f"fragments cannot be placed in '{path}'")
+    parts.part(
+        _require_suffix,
+        section,
+        path,
+        (*CXX_SUFFIXES, ".py", *YAML_SUFFIXES),
+        f"fragments cannot be placed in '{path}'",
+    )
     fragment = parts.part(texts.fragment, path)
     spacing = parts.part(load_spacing, section)
     if path.endswith(".py"):
         return _place_python(section, shared, spacing.of(fragment), spacing, parts)
+    if path.endswith(YAML_SUFFIXES):
+        names, after = parts.part(section.texts, "in"), parts.part(section.text, "after")
+        parts.check()
+        return PlaceYamlEntries(**shared, fragment=spacing.of(fragment), names=names, after=after, spacing=spacing)
     places = parts.part(load_places, section)
     replaces = parts.part(section.each, "replaces", "what goes", load_definition, required=False)
     parts.check()
@@ -246,16 +257,24 @@ def _replace(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
 def _statements(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
     parts = Complaints()
     fragment = parts.part(texts.fragment, shared["path"])
-    is_python = shared["path"].endswith(".py")
-    count = parts.part(_count, section, least=1 if is_python else 0)
+    is_python, is_yaml = shared["path"].endswith(".py"), shared["path"].endswith(YAML_SUFFIXES)
+    count = parts.part(_count, section, least=1 if is_python or is_yaml else 0)
     digests = parts.part(_digests, section)
+    if is_yaml:
+        names = parts.part(section.texts, "in")
+        parts.check()
+        return ReplaceYamlEntries(**shared, fragment=fragment, names=names, replaces=digests, statements=count)
     if is_python:
         steps = parts.part(load_steps, section, "definition") if section.has("definition") else ()
         parts.check()
         return ReplacePythonStatements(**shared, fragment=fragment, steps=steps, replaces=digests, statements=count)
-    place = parts.part(load_place, section, keys=("definition",))
+    place = parts.part(load_place, section, keys=("definition", "scope"))
     parts.check()
-    if place.kind not in FUNCTION_KINDS:
+    if place.relation == "scope":
+        if not count:
+            problem = "a scope has no signature"
+            raise section.error(problem, line=section.line_of("statements"), expected="a whole number from 1")
+    elif place.kind not in FUNCTION_KINDS:
         problem = f"only a function has statements, and no {place.kind}"
         raise section.error(problem, line=section.line_of("definition"), expected=" or ".join(FUNCTION_KINDS))
     return ReplaceStatements(**shared, fragment=fragment, place=place, replaces=digests, statements=count)

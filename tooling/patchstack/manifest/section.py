@@ -105,23 +105,9 @@ class Section:
         Raises:
             ManifestError: it is absolute, leaves the tree, or is not in its shortest form.
         """
-        if value.startswith("/") or (len(value) > 1 and value[1] == ":"):
-            raise self.error(
-                f"the path '{value}' is absolute", line=line, expected="a path relative to the top of the tree"
-            )
-        if "\\" in value:
-            raise self.error(f"the path '{value}' has a backslash", line=line, expected="'/' between the parts")
-        parts = value.split("/")
-        if ".." in parts:
-            raise self.error(f"the path '{value}' leaves the tree", line=line, expected="a path without '..'")
-        if not value.isprintable():  # a line feed, an escape, or a letter without width that hides a ".git"
-            raise self.error(f"the path {value!r} has a character that cannot be printed", line=line)
-        if any(part.lower().rstrip(". ") in (".git", "git~1") for part in parts):  # as Windows reads names
-            raise self.error(f"the path '{value}' is inside a git directory", line=line)
-        if posixpath.normpath(value) != value or value == ".":
-            raise self.error(
-                f"the path '{value}' is not in its shortest form", line=line, expected=posixpath.normpath(value)
-            )
+        if found := path_problem(value):
+            problem, expected = found
+            raise self.error(problem, line=line, expected=expected)
         return value
 
     def section(self, key: str, what: str) -> Section | None:
@@ -288,3 +274,20 @@ def _kind(node: yaml.Node) -> str:
     if isinstance(node, yaml.SequenceNode):
         return "a list" if node.value else "an empty list"
     return f"'{node.value}'" if node.value else "nothing"
+
+
+def path_problem(value: str) -> tuple[str, str] | None:
+    """What is wrong with a path of the tree, and what is expected instead; ``None`` for one that may be used."""
+    if value.startswith("/") or (len(value) > 1 and value[1] == ":"):
+        return f"the path '{value}' is absolute", "a path relative to the top of the tree"
+    if "\\" in value:
+        return f"the path '{value}' has a backslash", "'/' between the parts"
+    if ".." in value.split("/"):
+        return f"the path '{value}' leaves the tree", "a path without '..'"
+    if not value.isprintable():  # a line feed, an escape, or a letter without width that hides a ".git"
+        return f"the path {value!r} has a character that cannot be printed", ""
+    if any(part.lower().rstrip(". ") in (".git", "git~1") for part in value.split("/")):  # as Windows reads names
+        return f"the path '{value}' is inside a git directory", ""
+    if posixpath.normpath(value) != value or value == ".":
+        return f"the path '{value}' is not in its shortest form", posixpath.normpath(value)
+    return None

@@ -24,7 +24,7 @@ from patchstack.series.model import Change, Requirement, Series
 from patchstack.tree.native_functions import FUNCTIONS_PATH
 
 FORMAT = "1"
-_ID = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
+IDENTITY = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _COMMAND = re.compile(r"\S(?:[^\n\r`]*\S)?\Z")
 _LABEL = re.compile(r"[^\s,](?:[^,\n\r]*[^\s,])?\Z")  # ghstack splits its --label at commas
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:/[A-Za-z0-9_.-]+)?\Z")
@@ -220,7 +220,7 @@ def _base(item: Section) -> tuple[str, tuple[str, ...]]:
 
 def _identity(section: Section) -> str:
     identity = section.text("id")
-    if not _ID.match(identity):
+    if not IDENTITY.match(identity):
         raise section.error(
             f"'{identity}' cannot be an id", line=section.line_of("id"), expected="a-z, 0-9, '_', '.', '-'"
         )

@@ -77,8 +77,8 @@ class Record:
         Raises:
             TreeError: the git directory cannot be written.
         """
-        known = {made.commit for made in self.read()}
-        lines = [json.dumps(asdict(made)) + "\n" for made in entries if made.commit not in known]
+        known = {(made.commit, made.series) for made in self.read()}  # a renamed series makes the same commits
+        lines = [json.dumps(asdict(made)) + "\n" for made in entries if (made.commit, made.series) not in known]
         if not lines:
             return
         try:

@@ -109,6 +109,7 @@ class CxxFile:
     Attributes:
         data: the file as it is.
         uncommented: the file with its comments blanked.
+        skeleton: what of it was parsed.
         includes: all include lines.
         namespaces: all namespaces, in the order they are opened.
         definitions: all named definitions outside functions, in order.
@@ -122,6 +123,7 @@ class CxxFile:
         self.data = data
         found = skeleton(data)
         tree = _parser().parse(found.text)
+        self.skeleton = found
         self._text = found.text
         self.uncommented = found.uncommented
         self._comments = found.comments

@@ -49,12 +49,17 @@ _METAL_QUALIFIER = re.compile(
     """,
     re.VERBOSE,
 )
-_OBJC_BLOCK = re.compile(rb"@(?:interface|implementation|protocol)\b.*?@end\b", re.DOTALL)
+OBJC_BLOCK = re.compile(rb"@(?:interface|implementation|protocol)\b.*?@end\b", re.DOTALL)
 _OBJC_LINE = re.compile(rb"@(?:class|import)\b[^;]*;")
 _OBJC_BLOCK_TYPE = re.compile(rb"\(\s*\^")  # void (^name)() declares a block as void (*name)() does a pointer
 _KEEPS_BODY = re.compile(rb"\bnamespace\b|^\s*extern\b\s*(?:\"\s*\")?\s*$")
 _TYPE_HEAD = re.compile(rb"(?:^|>|\btypedef|\bstatic|\bconst)\s*(?:struct|class|union)\b")
+_EXPORT = re.compile(
+    rb"\b(?:struct|class|union)\s+([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?=\s+[A-Za-z_]\w*\s*(?:<[^;{}]*>\s*)?(?:final\b\s*)?[:{;])"
+)
 _ENUM = re.compile(rb"\benum\b")
+_FUNCTION_TAIL = re.compile(rb"\)\s*(?:(?:const|noexcept|override|final)\b\s*|->[^;{}]*)*\Z")
+_BRACES = re.compile(rb"[{}]")
 _PARAMETERS = re.compile(rb"\s*\(")
 _MACRO_CALL = re.compile(rb"[A-Z][A-Z0-9_]{2,}\s*\(")
 
@@ -106,12 +111,14 @@ def skeleton(data: bytes) -> Skeleton:
     result = Skeleton(b"")
     _blank_literals(text, result)
     _blank_directives(text, result)
-    _blank_matches(text, _OBJC_BLOCK)
+    _blank_matches(text, OBJC_BLOCK)
     _blank_matches(text, _OBJC_LINE)
     for match in list(_OBJC_BLOCK_TYPE.finditer(text)):
         text[match.end() - 1] = ord("*")
     _blank_bodies(text)
     result.kernels += [match.start() for match in _KERNEL_ATTRIBUTE.finditer(text)]
+    for match in list(_EXPORT.finditer(text)):  # class TORCH_API Foo { would be a function to the grammar
+        _blank(text, *match.span(1))
     _blank_matches(text, _ATTRIBUTE)  # after the bodies, whose message sends begin with two brackets too
     for match in list(_METAL_QUALIFIER.finditer(text)):
         if match.group() == b"kernel":
@@ -206,6 +213,22 @@ def _opens_scope(head: bytes) -> bool:
     if _KEEPS_BODY.search(head):
         return True
     return bool(_TYPE_HEAD.search(head)) and not head.rstrip().endswith((b")", b"=")) and not _ENUM.search(head)
+
+
+def opens_type(head: bytes) -> bool:
+    """Whether a type's body stands behind a text, which ends with a semicolon then."""
+    is_type = _TYPE_HEAD.search(head) or _ENUM.search(head)
+    return bool(is_type) and not _FUNCTION_TAIL.search(head)
+
+
+def closing_brace(text: bytes, opening: int, high: int) -> int | None:
+    """Offset of the brace that closes the one at an offset; ``None`` where none does before ``high``."""
+    depth = 0
+    for match in _BRACES.finditer(text, opening, high):
+        depth += 1 if match.group() == b"{" else -1
+        if not depth:
+            return match.start()
+    return None
 
 
 def _blank_macro_calls(text: bytearray, result: Skeleton) -> None:

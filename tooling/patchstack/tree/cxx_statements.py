@@ -16,7 +16,7 @@ import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser
 
 from patchstack.tree.cxx import CxxFile, Definition
-from patchstack.tree.cxx_mask import code_only
+from patchstack.tree.cxx_mask import closing_brace, code_only
 
 _SIGN = re.compile(rb"[()\[\]{};]|(?<!:):(?!:)")
 _BLANK = re.compile(rb"\s*")
@@ -84,7 +84,7 @@ def body_of(file: CxxFile, function: Definition) -> tuple[int, int] | None:
     for match in re.finditer(rb"[()\[\]{]", code):
         sign = match.group()
         if sign == b"{" and not depth:
-            end = _closing(code, match.start(), len(code))
+            end = closing_brace(code, match.start(), len(code))
             return None if end is None else (function.start + match.end(), function.start + end)
         depth += {b"(": 1, b"[": 1}.get(sign, 0) - (sign in (b")", b"]"))
     return None
@@ -137,7 +137,7 @@ def _end(code: bytes, start: int, high: int) -> tuple[int, list[tuple[int, int]]
     while match := _SIGN.search(code, at, high):
         sign, at = match.group(), match.end()
         if sign == b"{":
-            stop = _closing(code, match.start(), high)
+            stop = closing_brace(code, match.start(), high)
             if stop is None:
                 return high, blocks
             head = code[start : match.start()]
@@ -172,16 +172,6 @@ def _first(code: bytes, at: int) -> bytes:
 def _skip(code: bytes, at: int) -> int:
     match = _BLANK.match(code, at)
     return match.end() if match else at
-
-
-def _closing(code: bytes, opening: int, high: int) -> int | None:
-    """Offset of the brace that closes the one at an offset."""
-    depth = 0
-    for match in re.compile(rb"[{}]").finditer(code, opening, high):
-        depth += 1 if match.group() == b"{" else -1
-        if not depth:
-            return match.start()
-    return None
 
 
 @lru_cache(maxsize=1)
