@@ -90,7 +90,7 @@ def test_a_change_that_stops_can_be_replaced_or_left_out_as_the_report_says(chec
     checkout.commit("Register another function", {NATIVE_FUNCTIONS: theirs})
     stopped = checkout.run("--json").require(3)
     assert stopped.json["next"] == [
-        "--replace fade puts the series' text in the place of the tree's",
+        "--replace fade replaces the tree's text with the series'",
         "--only fade_notes leaves out what stops",
     ]
     said = checkout.run().require(3).out.splitlines()[-2:]

@@ -110,7 +110,8 @@ def test_there_is_a_plot_of_times_and_one_of_errors_for_each_way_of_running(repo
     text = render(report)
     assert text.count('aria-label="seconds of each gate"') == 1
     whole = text[: text.index("Commit 1:")]
-    assert whole.count('aria-label="largest errors by mode and dtype, in epsilons"') == 2
+    assert whole.count('aria-label="largest errors by mode, float32, in epsilons"') == 2
+    assert whole.count('aria-label="largest errors by mode, float16, in epsilons"') == 2
     assert "worst, float16: kernel grad_grid inf" in text
     assert "best, float32: CPU grad_input 0.25" in text
 
@@ -150,3 +151,32 @@ def test_lists_of_records_become_tables_and_other_details_are_folded_away(report
     assert "<one>0.123yes" in rows
     assert "two2" in rows
     assert '"odd"' in unescape(text)
+
+
+def test_what_was_not_run_stands_with_its_reason_and_what_to_type(report: RunReport) -> None:
+    lacking = GateResult(
+        "metal-check", Verdict.NOT_RUN, reason="needs the package lief (next: pip install 'lief>=0.15')"
+    )
+    rows = Reader(render(replace(report, results=[*report.results, lacking], not_asked=["bench"]))).rows
+    alone = f"--base {'0' * 12} --head {'2' * 12}"
+    assert (
+        f"metal-checkneeds the package lief (the whole stack)pip install 'lief>=0.15'"
+        f"validate-stack --only metal-check {alone}" in rows
+    )
+    assert f"benchnot asked for (the whole stack)validate-stack --only bench {alone}" in rows
+    assert (
+        f"buildneeds macOS & Xcode (111111111111, 222222222222, the whole stack)validate-stack --only build {alone}"
+        in rows
+    )
+
+
+def test_where_every_gate_ran_nothing_is_said_of_what_was_not_run(report: RunReport) -> None:
+    text = render(replace(report, results=[report.results[0]], commits=[]))
+    assert "What was not run" not in text
+
+
+def test_the_matrix_has_a_row_for_each_gate_and_a_column_for_each_commit(report: RunReport) -> None:
+    rows = Reader(render(report)).rows
+    assert "gatecommit 1commit 2" in rows
+    assert "fc-windowpassedpassed" in [re.sub(r"\s+", "", row) for row in rows]
+    assert "metal-runfailed" in [re.sub(r"\s+", "", row) for row in rows]

@@ -1,4 +1,4 @@
-"""Edits of YAML files: put entries behind one that is there, or in the place of some that the series knows."""
+"""Edits of YAML files: put entries behind one that is there, or instead of some that the series knows."""
 
 from __future__ import annotations
 

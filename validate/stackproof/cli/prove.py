@@ -158,6 +158,7 @@ def run(request: Request) -> RunReport:
         head_tree=trees[target.head],
         command=typed(request),
         series=series.name,
+        not_asked=tuple(spec.name for spec in GATES if spec not in selected(request.only)),
     )
     report = with_sources(report)
     return replace(report, unproved=_unproved(report), required_not_run=_required_not_run(report, request))

@@ -16,6 +16,7 @@ from stackproof.model import GateResult, Verdict
 from stackproof.report.error_rows import ErrorRow, error_rows, groups, outputs
 from stackproof.report.json import plain
 from stackproof.report.model import RunReport
+from stackproof.report.not_run import not_run_rows
 from stackproof.report.svg import error_plot, legend, time_plot
 from stackproof.report.text import counted_findings, row_cells, table_text, unproved_lines
 
@@ -55,10 +56,11 @@ def _page() -> Template:
     )
     filters = (
         *(_cell, _error_groups, _has_section, _other_details),
-        *(counted_findings, error_plot, launch_lines, legend, outputs, row_cells, table_text, time_plot),
+        *(counted_findings, error_plot, launch_lines, legend, not_run_rows, outputs, row_cells, table_text, time_plot),
         unproved_lines,
     )
     environment.filters |= {function.__name__.lstrip("_"): function for function in filters}
+    environment.filters["zip"] = zip
     return environment.get_template("page.html.j2")
 
 

@@ -79,6 +79,7 @@ class RunReport:
             kernels were asked for; ranges without such kernels are left out.
         required_not_run: gates that had to run and did not, each with the reason.
         series: name of the series, where one was given or is the distribution's own.
+        not_asked: the gates that exist and that the run was not asked for.
     """
 
     repository: str
@@ -96,6 +97,7 @@ class RunReport:
     unproved: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     required_not_run: Sequence[str] = ()
     series: str = ""
+    not_asked: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -1,4 +1,4 @@
-"""The report's two plots as SVG text: plain shapes with CSS classes, so that the page's colours and dark mode apply."""
+"""The report's plots as SVG text: plain shapes with CSS classes, so that the page's colours and dark mode apply."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from stackproof.report.error_rows import ErrorRow, outputs
 _ROW = 20  # pixels
 _LABEL = 240
 _PANEL = 200
-_GAP = 34
+_EDGE = 16
 _TOP = 40
 _AXIS = 24
 _BAR = 560
+_TIME_BAR = 180  # fits a phone
 _HEAD = 44
 _THIN = 12
 _APART = 10
@@ -62,7 +63,9 @@ class LogScale:
 
 
 def error_plot(rows: Sequence[ErrorRow], unit: str) -> str:
-    """One line a mode, one panel a dtype; filled marks are the kernels, hollow ones the CPU's own kernel.
+    """One line a mode; filled marks are the kernels, hollow ones the CPU's own kernel.
+
+    Each dtype is a plot of its own, so that a narrow screen shows one below the other. All have the same scale.
 
     Args:
         rows: of one group.
@@ -73,15 +76,14 @@ def error_plot(rows: Sequence[ErrorRow], unit: str) -> str:
     named = outputs(rows)
     errors = [error for row in rows for error in (*row.errors.values(), *row.cpu_errors.values())]
     scale = LogScale.over(errors, _PANEL)
-    height = _TOP + len(modes) * _ROW + _AXIS
-    width = _LABEL + len(dtypes) * (_PANEL + _GAP)
-    parts = [_bands(modes, width - _GAP)]
-    for number, dtype in enumerate(dtypes):
-        left = _LABEL + number * (_PANEL + _GAP)
+    size = _LABEL + _PANEL + _EDGE, _TOP + len(modes) * _ROW + _AXIS
+    plots = []
+    for dtype in dtypes:
         inside = [row for row in rows if row.dtype == dtype]
-        parts.append(f'<g transform="translate({left} 0)">{_panel(dtype, inside, modes, named, scale)}</g>')
-    title = f"largest errors by mode and dtype, in {unit}"
-    return _svg(width, height, title, "".join(parts))
+        panel = f'<g transform="translate({_LABEL} 0)">{_panel(dtype, inside, modes, named, scale)}</g>'
+        title = f"largest errors by mode, {dtype}, in {unit}"
+        plots.append(_svg(*size, title, _bands(modes, _LABEL + _PANEL) + panel))
+    return "".join(plots)
 
 
 def time_plot(results: Sequence[GateResult]) -> str:
@@ -91,13 +93,13 @@ def time_plot(results: Sequence[GateResult]) -> str:
     parts = []
     for number, result in enumerate(results):
         y = number * _ROW
-        length = result.seconds / longest * _BAR
+        length = result.seconds / longest * _TIME_BAR
         parts.append(
             f'<text class="label" x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(result.name)}</text>'
             f'<rect class="bar {css(result)}" x="{left}" y="{y + 3}" width="{length:.1f}" height="{_ROW - 6}" rx="2"/>'
             f'<text class="value" x="{left + length + 6:.1f}" y="{y + 14}">{result.seconds:.1f} s</text>'
         )
-    return _svg(left + _BAR + 70, len(results) * _ROW + 4, "seconds of each gate", "".join(parts))
+    return _svg(left + _TIME_BAR + 60, len(results) * _ROW + 4, "seconds of each gate", "".join(parts))
 
 
 @dataclass(frozen=True)
