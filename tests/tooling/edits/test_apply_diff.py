@@ -68,18 +68,34 @@ def test_of_several_diffs_the_first_that_applies_is_taken(repository: Repository
     assert refused.conflict == _edit(HUNK).plan(_tree(repository, BEFORE.replace(b"line 5\n", b"line X\n"))).conflict
 
 
+def _write_series(folder: Path, diffs: str) -> None:
+    (folder / "a.md").write_text("Words.\n")
+    edit = f"{{kind: apply-diff, path: {PATH}, {diffs}}}"
+    change = f"  - {{id: a, title: A, message: a.md, upstream: [], edits: [{edit}]}}\n"
+    (folder / "series.yaml").write_text(f"format: 1\nchanges:\n{change}")
+    (folder / "overlay").mkdir()
+
+
 @pytest.mark.parametrize(
     ("diffs", "said"),
     [("[]", "'diffs' is empty"), ("[../a.diff]", "leaves the folder"), ("[a.diff]", "cannot be read")],
 )
 def test_a_list_of_diffs_that_cannot_be_is_one_sentence(tmp_path: Path, diffs: str, said: str) -> None:
-    (tmp_path / "a.md").write_text("Words.\n")
-    edit = f"{{kind: apply-diff, path: {PATH}, diffs: {diffs}}}"
-    change = f"  - {{id: a, title: A, message: a.md, upstream: [], edits: [{edit}]}}\n"
-    (tmp_path / "series.yaml").write_text(f"format: 1\nchanges:\n{change}")
-    (tmp_path / "overlay").mkdir()
+    _write_series(tmp_path, f"diffs: {diffs}")
     with pytest.raises(ManifestError, match=said):
         load_series(str(tmp_path))
+
+
+@pytest.mark.parametrize("linked", ["diffs", "diffs/one.diff"])
+def test_a_diff_behind_a_symbolic_link_is_refused(tmp_path: Path, linked: str) -> None:
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "mine"
+    elsewhere.mkdir()
+    (elsewhere / "one.diff").write_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    (folder / linked).parent.mkdir(parents=True)
+    (folder / linked).symlink_to(elsewhere / "one.diff" if linked.endswith(".diff") else elsewhere)
+    _write_series(folder, "diff: diffs/one.diff")
+    with pytest.raises(ManifestError, match=f"{linked}' is a symbolic link"):
+        load_series(str(folder))
 
 
 @pytest.mark.parametrize(("text", "places"), [(BEFORE * 2, 2), (BEFORE.replace(b"line 6", b"line six"), 0)])

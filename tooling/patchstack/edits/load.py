@@ -6,7 +6,6 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from patchstack.edits.apply_diff import ApplyDiff
@@ -25,6 +24,7 @@ from patchstack.edits.cxx_in_function import PlaceInFunction
 from patchstack.edits.cxx_remove import PRIVATE_SUFFIXES, RemoveUnusedDefinition
 from patchstack.edits.cxx_replace import ReplaceDefinition
 from patchstack.edits.cxx_statements import ReplaceStatements
+from patchstack.edits.diff_files import load_hunks
 from patchstack.edits.dispatch_key import AddDispatchKey
 from patchstack.edits.model import Edit
 from patchstack.edits.python_anchor import load_entry, load_steps
@@ -36,13 +36,11 @@ from patchstack.edits.python_statements import ReplacePythonStatements
 from patchstack.edits.regenerate import RegenerateShim
 from patchstack.edits.spacing import Spacing, load_spacing
 from patchstack.edits.yaml_edit import YAML_SUFFIXES, PlaceYamlEntries, ReplaceYamlEntries
-from patchstack.errors import ManifestError
 from patchstack.manifest.complaints import Complaints
 from patchstack.manifest.overlay import Fragment, Overlay, has_markers
 from patchstack.manifest.section import Section
 from patchstack.tree.cxx import parse_cxx
 from patchstack.tree.cxx_statements import brackets_pair
-from patchstack.tree.hunks import Hunk, HunkError, read_hunks
 from patchstack.tree.native_functions import DISPATCH_KEYS
 
 if TYPE_CHECKING:
@@ -398,34 +396,8 @@ def _added(section: Section) -> tuple[str, ...]:
 
 
 def _diff(section: Section, texts: _Fragments, shared: _Shared) -> Edit:
-    """The hunks of a diff, or of several of which a tree takes one."""
-    if section.one_of(("diff", "diffs")) == "diff":
-        return ApplyDiff(**shared, hunks=_hunks(section, section.path("diff"), "diff"))
-    found = [_hunks(section, _inside(section, name), "diffs") for name in section.texts("diffs")]
-    if not found:
-        raise section.error("'diffs' is empty", line=section.line_of("diffs"), expected="files of hunks")
-    return ApplyDiff(**shared, hunks=found[0], others=tuple(found[1:]))
-
-
-def _inside(section: Section, name: str) -> str:
-    """A path that stays in the series' folder."""
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise section.error(f"'{name}' leaves the folder of the series", line=section.line_of("diffs"))
-    return name
-
-
-def _hunks(section: Section, name: str, key: str) -> tuple[Hunk, ...]:
-    """The hunks of a diff that stands in the series' folder, as its messages do."""
-    file = Path(section.file).parent / name
-    if file.is_symlink():
-        raise section.error(f"the diff '{file}' is a symbolic link", line=section.line_of(key))
-    try:
-        return read_hunks(file.read_bytes())
-    except OSError as error:
-        problem = f"the diff '{file}' cannot be read"
-        raise section.error(problem, line=section.line_of(key), found=error.strerror or str(error)) from None
-    except HunkError as error:
-        raise ManifestError(error.problem, where=f"{file}:{error.line}", expected="a unified diff") from None
+    first, *others = load_hunks(section)
+    return ApplyDiff(**shared, hunks=first, others=tuple(others))
 
 
 HAVE_FRAGMENTS = ("place-fragment", "replace-definition", "replace-statements")
