@@ -23,7 +23,7 @@ from stackproof.gates.op_run.proof import Proofs, out_of_reach
 from stackproof.gates.op_run.reach import entries_reaching
 from stackproof.gates.op_run.recorded import base_name
 from stackproof.gates.op_run.spec import SPEC
-from stackproof.gates.op_run.touched import op_stack
+from stackproof.gates.op_run.touched import not_found, op_stack
 from stackproof.gates.op_run.user import proof_file
 from stackproof.launches import never_launched
 from stackproof.model import Finding, GateContext, GateResult
@@ -50,6 +50,7 @@ def run(context: GateContext, options: KindsOptions) -> GateResult:
     except PatchstackError as error:
         return not_built(SPEC, error, stack, context.cache)
     seen = Collected(findings=[Finding(text, rule="left-out", fails=False) for text in build.left_out])
+    seen.findings += not_found(options.ops, named)
     registered = {base_name(op) for op in build.ops}
     asked = (one for op in ops if op in registered for one in proof_of(op).scenarios())
     scenarios = [one for one in asked if options.wants(one.kind)]
