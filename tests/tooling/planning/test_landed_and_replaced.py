@@ -205,7 +205,7 @@ def test_a_state_has_one_behaviour(apply: Apply, case: Case) -> None:
     if not writes:
         assert ran.files == tree
     assert ran.facts["next"] == (
-        ["--replace backward puts the series' text in the place of the tree's"] if ran.code else []
+        ["--replace backward replaces the tree's text with the series'"] if ran.code else []
     )
 
 
