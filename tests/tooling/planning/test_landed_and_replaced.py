@@ -204,9 +204,7 @@ def test_a_state_has_one_behaviour(apply: Apply, case: Case) -> None:
     assert ran.files == (ours(apply) if writes and case.replaces is None and tree == BEFORE else ran.files)
     if not writes:
         assert ran.files == tree
-    assert ran.facts["next"] == (
-        ["--replace backward replaces the tree's text with the series'"] if ran.code else []
-    )
+    assert ran.facts["next"] == (["--replace backward replaces the tree's text with the series'"] if ran.code else [])
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
