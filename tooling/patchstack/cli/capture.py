@@ -24,16 +24,7 @@ from patchstack.tree.git import Repository
     },
 )
 @click.argument("commits", metavar="BASE..HEAD")
-@click.option(
-    "--series",
-    "folder",
-    required=True,
-    multiple=True,
-    callback=options.one,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the series: a new one, or one that is extended.",
-)
+@options.series_folder("Folder of the series: a new one, or one that is extended.")
 @click.option("--name", default="", metavar="NAME", help="Id of the change (default: its op, or words of the title).")
 @options.repo
 @options.reference

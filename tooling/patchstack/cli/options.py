@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from patchstack.confine.policy import OPTION
 
 _Value = TypeVar("_Value")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def one(context: click.Context, parameter: click.Parameter, values: Sequence[_Value]) -> _Value | None:
@@ -45,6 +46,16 @@ series = click.option(
     metavar="NAME",
     help="A series of this distribution, or a folder with series.yaml.",
 )
+
+
+def series_folder(text: str) -> Callable[[_Function], _Function]:
+    """``--series`` of a command that writes the series, with this help."""
+    kind = click.Path(path_type=Path)
+    return click.option(
+        "--series", "folder", required=True, multiple=True, callback=one, type=kind, metavar="FOLDER", help=text
+    )
+
+
 tree_code = click.option(
     OPTION, "tree_code", is_flag=True, flag_value=False, default=True, help="Run no code of the tree or the stack."
 )

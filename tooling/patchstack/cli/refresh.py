@@ -23,16 +23,7 @@ from patchstack.tree.git import Repository
         "apply-stack refresh --series ../mine": "take them into it",
     },
 )
-@click.option(
-    "--series",
-    "folder",
-    required=True,
-    multiple=True,
-    callback=options.one,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the series.",
-)
+@options.series_folder("Folder of the series.")
 @click.option("--from", "branch", default="", metavar="BRANCH", help="Where the commits are (default: stack/<series>).")
 @click.option("--base", default="", metavar="REF", help="The commit below them (default: what earlier runs recorded).")
 @click.option("--match", "told", multiple=True, metavar="COMMIT=CHANGE", help="Say which change a commit is.")

@@ -35,7 +35,7 @@ _MATRIX = ("odd sizes", "two samples", "one row", "one pixel", "far outside", "e
 _WATCHED = {"two samples": ("sliced",), "17 channels": ("contiguous", "channels_last")}
 
 # Where the last axis of grad_output has one element, its stride may be anything; channels enough to divide their work.
-_COLUMN = {2: Shape("one column", (2, 17, 5, 7), (6, 1), layouts=("sliced",))}
+_COLUMN = Shape("one column", (2, 17, 5, 7), (6, 1), layouts=("sliced",))  # 2D alone
 
 # One way of calling a sampler that has no mode, dtype or shape to vary.
 Calls = Callable[[StandinDevice, Sampler], Iterator[HostCase]]
@@ -68,7 +68,7 @@ class _SamplerHostProof(ABC):
 
     def run(self, scenario: Scenario, device: StandinDevice) -> Sequence[HostCase]:
         if scenario.kind == "values":
-            return list(self._matrix(device, scenario, (*_MATRIX, _COLUMN[2].name)))
+            return list(self._matrix(device, scenario, (*_MATRIX, _COLUMN.name)))
         if scenario.kind == "detectors":
             with device.detectors():
                 return list(self._matrix(device, scenario, _WATCHED, _WATCHED))
@@ -133,12 +133,8 @@ class ForwardHostProof(_SamplerHostProof):
         return ExpectedSamples.of(tensors, mode).judge(output.cpu(), case)
 
 
-def _shapes_of(sampler: Sampler) -> list[Shape]:
-    return [*SHAPES[sampler.dims], *([_COLUMN[sampler.dims]] if sampler.dims in _COLUMN else [])]
-
-
 def _shapes(sampler: Sampler, names: Sequence[str]) -> list[Shape]:
-    return [shape for shape in _shapes_of(sampler) if shape.name in names]
+    return [shape for shape in (*SHAPES[sampler.dims], *[_COLUMN] * (sampler.dims == 2)) if shape.name in names]
 
 
 def _dirty_gradients(device: StandinDevice, sampler: Sampler) -> Iterator[HostCase]:
